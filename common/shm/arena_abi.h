@@ -41,6 +41,8 @@
 //     ▲     at its first span                 at its exit         │
 //     └────────────────── daemon, when drained ───────────────────┘
 //
+// A released ring's slots that are still open (and its open_beyond) are spans
+// that will never end: the daemon counts them before it frees the ring.
 // A ring whose thread vanished without a word (raw clone) stays claimed until
 // the process ends. Nothing depends on a message from a dying thread.
 //
@@ -271,6 +273,8 @@ struct BlockHeader {
 };
 static_assert(sizeof(BlockHeader) == 64);
 
+// Name id i (1, 2, …) is entry i - 1. The bytes of an entry hold no NUL; what
+// lies between two entries' bytes is nobody's.
 struct NameEntry {
   uint32_t offset;  // into the name bytes
   uint32_t bytes;
