@@ -8,7 +8,9 @@
 
 #include <cstdint>
 
+#include "common/base/unique_fd.h"
 #include "common/shm/arena_abi.h"
+#include "common/shm/mapped_fd.h"
 
 namespace shp::recorder {
 
@@ -27,14 +29,20 @@ class BlockPool {
   std::atomic<uint32_t>* states = nullptr;
   std::byte* blocks = nullptr;
   uint32_t count = 0;
-  uint32_t wake_level = 0;   // blocks in use from which the daemon is woken
-  int64_t wait_ns = 0;       // SHP_FULL=wait:MS: how long a full pool may block
+  uint32_t wake_level = 0;  // blocks in use from which the daemon is woken
+  int64_t wait_ns = 0;      // SHP_FULL=wait:MS: how long a full pool may block
   uint8_t* populated = nullptr;  // one byte a block, private
+  std::atomic<uint32_t> populated_count{0};
+  // Blocks that may be in use at once: all, or after a lack of memory those
+  // that have theirs.
+  std::atomic<uint32_t> claimable{0};
+
+  void wake_daemon() noexcept;
 
  private:
   uint32_t try_claim(uint32_t ring) noexcept;
   uint32_t wait_for_room(uint32_t ring) noexcept;
-  void wake_daemon() noexcept;
+  void stop_growing(uint32_t index) noexcept;
 };
 
 struct ClientArena {
@@ -44,7 +52,8 @@ struct ClientArena {
   char* name_bytes = nullptr;
   ArenaGeometry geometry{};
   BlockPool pool;
-  int memfd = -1;
+  UniqueFd memfd;
+  MappedFd mapping;
 };
 
 // Makes and maps an arena whose blocks may hold up to `memory_bytes`; halves

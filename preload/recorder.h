@@ -31,6 +31,9 @@ inline constexpr SpanId kNotRecorded = -1;
 inline constexpr uint32_t kSlotBits = 16;
 inline constexpr uint32_t kNoSlot = 0xffff;
 
+// How far a process under SHP_OUTPUT_DIR has come with its first span.
+enum StartByItself : uint32_t { kNotTried = 0, kStarting = 1, kTried = 2 };
+
 // One page that fork empties in the child (MADV_WIPEONFORK): a child finds
 // itself not recording without a handler having run, raw clone included.
 struct alignas(kPageBytes) ForkWiped {
@@ -38,44 +41,85 @@ struct alignas(kPageBytes) ForkWiped {
   std::atomic<const std::atomic<uint32_t>*> gate;
   std::atomic<uint32_t> name_lock;     // names.cpp
   std::atomic<uint32_t> session_lock;  // session.cpp
-  uint32_t alive;                      // 1 in the process that set it up
+  bool names_attached;                 // names.cpp; under its lock
+  std::atomic<uint32_t> by_itself;     // session.cpp: StartByItself
+  // Spans that came while that start was under way.
+  std::atomic<uint64_t> lost_while_starting;
+  // session.cpp; under its lock: the session that runs here.
+  bool session_active;
 };
 
 // What survives a fork.
 struct Process {
   // True while a span call without an arena should try to start a session:
-  // SHP_OUTPUT_DIR is set and it has not failed yet.
-  std::atomic<bool> starts_by_itself;
-  ClockKind clock_kind;
+  // SHP_OUTPUT_DIR is set. A forked child tries for itself.
+  bool starts_by_itself;
+  // HOST_SERVICE_PROFILER_ENABLE=0: nothing ever records.
+  bool disabled;
+  // The arena of this process, or of the parent that forked it: valid only
+  // while g_wiped.gate is set. `serial` counts arenas, through forks too.
+  ClientArena* arena;
+  uint32_t serial;
+  std::atomic<uint32_t> next_ring;  // first ring index that was never claimed
 };
 
 extern ForkWiped g_wiped;
 extern Process g_process;
 
+// intern_c_name's cache: pointers seen, and the registry's text of each.
+struct CachedName {
+  const char* pointer;
+  const char* text;
+  uint32_t id;
+};
+inline constexpr uint32_t kNameCacheEntries = 128;
+
+// A span beyond the ring page's slots: kept here only.
+struct ExtraSlot {
+  uint64_t id;  // 0: free
+  uint64_t start_ticks;
+  uint32_t name;
+  uint32_t next_free;
+};
+
 // Everything a thread needs, private to it; the ring page it points to is in
 // the arena. Made by the thread's first span, freed when the thread exits.
 struct ThreadState {
   RingWriter<BlockPool> writer;
-  OpenSlot* slots;          // ring.open
-  uint64_t next_id;         // the next span's id, slot bits 0
-  uint32_t generation;      // gate value that this state was set up for
-  uint16_t free_head;       // first free slot, kNoSlot when none
-  uint8_t hardware_clock;   // stamps by counter, not clock_gettime
+  OpenSlot* slots;            // ring.open
+  uint64_t next_id;           // the next span's id, slot bits 0
+  uint32_t generation;        // gate value that this state was set up for
+  uint16_t free_head;         // first free slot, kNoSlot when none
+  uint8_t hardware_clock;     // stamps by counter, not clock_gettime
   std::atomic<uint8_t> busy;  // inside a span call: nested ones are refused
   uint16_t next_free[kOpenSlots];
-  uint8_t slot_args[kOpenSlots];  // 1: args wait in thread_args
+  uint8_t slot_args[kOpenSlots];  // 1: args wait in args_text
+
+  // Rare paths only, thread_state.cpp.
+  uint32_t arena_serial;        // Process::serial that this state belongs to
+  ExtraSlot* extra;             // kExtraSlots, mapped when first needed
+  uint32_t extra_used;          // ever taken
+  uint32_t extra_free;          // list of returned ones, kNoExtra
+  char* args_text[kOpenSlots];  // own mappings: u32 length, bytes
+  CachedName name_cache[kNameCacheEntries];
 };
+inline constexpr uint32_t kExtraSlots = 65535 - kOpenSlots;
 
 // The library's one word of static TLS. initial-exec: one load off %fs, and
 // eight bytes always fit the surplus that glibc keeps for late dlopen.
-extern thread_local ThreadState* t_state
-    __attribute__((tls_model("initial-exec")));
+extern __thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
 
 // ---- rare paths, thread_state.cpp -----------------------------------------
 // All of these keep errno.
 SpanId begin_slow(uint32_t name, uint32_t generation) noexcept;
-SpanId begin_unattached(uint32_t name) noexcept;
+uint32_t start_by_itself() noexcept;  // session.cpp
 void end_slow(SpanId id, uint32_t generation, uint64_t now) noexcept;
+
+// Starts a span whose args, JSON object text, are known now; they are copied.
+// More than kMaxArgsBytes of them count as bad.
+SpanId begin_with_args(uint32_t name,
+                       uint32_t generation,
+                       std::string_view json) noexcept;
 
 // Args of an ended span, at most kMaxArgsBytes of JSON object text. `deferred`
 // != 0: the args come later under that key. Both may be absent.
@@ -85,6 +129,16 @@ struct EndArgs {
   bool bad = false;  // they could not be encoded: counted, span kept
 };
 void end_with_args(SpanId id, const EndArgs& args) noexcept;
+
+// Appends the args that were promised under `key` to the calling thread's ring,
+// gate closed or not (session.cpp, between freeze and publish). False when
+// there was no room.
+bool write_deferred(uint32_t generation,
+                    uint64_t key,
+                    std::string_view json) noexcept;
+
+// The library's part in a thread's exit (a pthread key's destructor).
+bool watch_thread_exits() noexcept;
 
 // A span that was refused for its name. Counts; returns kNotRecorded.
 SpanId refuse_name() noexcept;
@@ -98,6 +152,15 @@ inline uint32_t recording() noexcept {
     return 0;
   }
   return gate->load(std::memory_order_relaxed);
+}
+
+// The same, but a process's first span under SHP_OUTPUT_DIR starts its session
+// here (once: it may take the milliseconds of reaching the daemon).
+inline uint32_t recording_or_start() noexcept {
+  const uint32_t generation = recording();
+  return SHP_LIKELY(generation != 0)               ? generation
+         : SHP_LIKELY(!g_process.starts_by_itself) ? 0
+                                                   : start_by_itself();
 }
 
 inline uint64_t stamp(const ThreadState& state) noexcept {
@@ -117,8 +180,8 @@ inline void leave(ThreadState& state) noexcept {
   state.busy.store(0, std::memory_order_relaxed);
 }
 
-// Starts a span named by a name id (names.h). `generation` is recording()'s
-// answer, not 0.
+// Starts a span named by a name id (names.h). `generation` is what recording()
+// or recording_or_start() answered, not 0.
 inline SpanId begin(uint32_t name, uint32_t generation) noexcept {
   ThreadState* state = t_state;
   if (SHP_UNLIKELY(state == nullptr || state->generation != generation ||

@@ -16,8 +16,8 @@
 namespace shp::recorder {
 
 struct StartOptions {
-  std::string directory;           // made with its parents when missing
-  std::string session_id;          // empty: the file's stem
+  std::string directory;             // made with its parents when missing
+  std::string session_id;            // empty: the file's stem
   std::string file_prefix = "host";  // "python_host" from Python
 };
 

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define SHP_CHECK(condition)                                          \
-  do {                                                                \
-    if (!(condition)) [[unlikely]] {                                  \
-      std::fprintf(stderr, "shp: bug: %s:%d: %s\n", __FILE__,         \
-                   __LINE__, #condition);                             \
-      std::abort();                                                   \
-    }                                                                 \
+#define SHP_CHECK(condition)                                                \
+  do {                                                                      \
+    if (!(condition)) [[unlikely]] {                                        \
+      std::fprintf(                                                         \
+          stderr, "shp: bug: %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                         \
+    }                                                                       \
   } while (false)

@@ -46,9 +46,9 @@ bool tsc_is_invariant() noexcept {
 
 bool kernel_trusts_tsc() noexcept {
   char name[16] = {};
-  const int fd = open(
-      "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-      O_RDONLY | O_CLOEXEC);
+  const int fd =
+      open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+           O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return false;
   }

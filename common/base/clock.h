@@ -28,7 +28,9 @@ inline int64_t clock_ns(clockid_t clock) noexcept {
   return int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
 }
 
-inline int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+inline int64_t monotonic_ns() noexcept {
+  return clock_ns(CLOCK_MONOTONIC);
+}
 
 // The counter itself, unserialised: the CPU may move it a few tens of cycles
 // against its neighbours, which is below what a span can resolve anyway.
@@ -49,11 +51,11 @@ inline uint64_t ticks_of(ClockKind kind) noexcept {
                                        : hardware_ticks();
 }
 
-// One look at all clocks at once. `monotonic_ns` ends a bracket of two MONOTONIC
-// reads that `uncertainty_ns` is the whole width of; REALTIME and RAW were read
-// inside it and moved to its end, so they are off by half of it at most. `ticks`
-// belongs to `monotonic_ns`, off by at most half of `tick_window` counter steps.
-// Plain data: it travels in messages (common/protocol) as it is.
+// One look at all clocks at once. `monotonic_ns` ends a bracket of two
+// MONOTONIC reads that `uncertainty_ns` is the whole width of; REALTIME and RAW
+// were read inside it and moved to its end, so they are off by half of it at
+// most. `ticks` belongs to `monotonic_ns`, off by at most half of `tick_window`
+// counter steps. Plain data: it travels in messages (common/protocol) as it is.
 struct ClockSample {
   uint64_t ticks = 0;
   uint64_t tick_window = 0;

@@ -10,8 +10,9 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <utility>
+
+#include <tl/expected.hpp>
 
 namespace shp {
 
@@ -31,16 +32,15 @@ using Status = Result<void>;
 // "what: strerror(errno_value)"; the errno is kept for callers that branch.
 [[nodiscard]] inline tl::unexpected<Error> errno_error(std::string_view what,
                                                        int errno_value) {
-  return tl::unexpected<Error>(
-      Error{std::string(what) + ": " + std::strerror(errno_value),
-            errno_value});
+  return tl::unexpected<Error>(Error{
+      std::string(what) + ": " + std::strerror(errno_value), errno_value});
 }
 
 // "where: " in front of what an inner function said.
 [[nodiscard]] inline tl::unexpected<Error> context(std::string_view where,
                                                    Error inner) {
-  return tl::unexpected<Error>(Error{
-      std::string(where) + ": " + inner.message, inner.errno_value});
+  return tl::unexpected<Error>(
+      Error{std::string(where) + ": " + inner.message, inner.errno_value});
 }
 
 }  // namespace shp

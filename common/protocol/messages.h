@@ -26,10 +26,10 @@
 // uid that started the session (and root).
 //
 // LAYOUT. Host byte order (both ends are on one machine), fixed structs, then
-// the texts back to back, their lengths in `text_bytes`. Texts are UTF-8 without
-// NUL except argv, whose arguments are each ended by NUL. A message is at most
-// kMaxMessageBytes. Receivers check magic, version, type and that the lengths
-// add up exactly.
+// the texts back to back, their lengths in `text_bytes`. Texts are UTF-8
+// without NUL except argv, whose arguments are each ended by NUL. A message is
+// at most kMaxMessageBytes. Receivers check magic, version, type and that the
+// lengths add up exactly.
 //
 // VERSIONS. kProtocolVersion changes with any change here; an other version is
 // answered with Reply kVersion, whose text names both, and nothing else: the
@@ -75,7 +75,7 @@ enum StartText : uint32_t {
   kFileNameText = 1,   // plain name ending in .jsonl: no '/', no leading '.'
   kDirectoryText = 2,  // for messages and `shp status` only
   kHostnameText = 3,
-  kArgvText = 4,       // NUL-ended arguments, cut to what fits
+  kArgvText = 4,  // NUL-ended arguments, cut to what fits
   kStartTexts = 5,
 };
 
@@ -89,7 +89,7 @@ struct StartRequest {
   uint64_t pid_namespace;  // inode of /proc/self/ns/pid, 0 unknown
   uint32_t flags;          // StartFlag
   uint32_t reserved;
-  ClockSample start;       // taken by the client just before
+  ClockSample start;  // taken by the client just before
   uint32_t text_bytes[kStartTexts];
   uint32_t reserved1;
 };
@@ -110,10 +110,10 @@ struct QueryRequest {
 
 enum class ReplyCode : uint32_t {
   kOk = 0,
-  kVersion = 1,        // text says which versions met
-  kRefused = 2,        // bad request, no such session, not your session, quota
-  kFileExists = 3,     // errno_value EEXIST: somebody has that name
-  kIo = 4,             // errno_value says what the file system said
+  kVersion = 1,     // text says which versions met
+  kRefused = 2,     // bad request, no such session, not your session, quota
+  kFileExists = 3,  // errno_value EEXIST: somebody has that name
+  kIo = 4,          // errno_value says what the file system said
   kShuttingDown = 5,
 };
 

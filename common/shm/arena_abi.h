@@ -21,8 +21,8 @@
 //
 // The file is sparse. A page costs memory when it is first populated, which the
 // client does with one system call (MADV_POPULATE_WRITE) before it uses a ring
-// page, a block or a further stretch of the name table, so that a lack of memory
-// is an error code there and never a SIGBUS in a span call.
+// page, a block or a further stretch of the name table, so that a lack of
+// memory is an error code there and never a SIGBUS in a span call.
 //
 // RING. A ring is one thread's stream of records: a chain of blocks, taken from
 // the pool by the writer when the last one is full, given back by the daemon
@@ -97,18 +97,18 @@ inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kDaemonAreaOffset = kPageBytes;
 inline constexpr uint32_t kDaemonAreaBytes = 65536;
 inline constexpr uint32_t kBlockBytes = 32768;
-inline constexpr uint32_t kRecordBytes = 32;   // the unit of all record sizes
-inline constexpr uint32_t kOpenSlots = 120;    // that fit a RingHeader's page
+inline constexpr uint32_t kRecordBytes = 32;  // the unit of all record sizes
+inline constexpr uint32_t kOpenSlots = 120;   // that fit a RingHeader's page
 inline constexpr uint32_t kNoBlock = 0xffff'ffff;
-inline constexpr uint32_t kNoName = 0;         // name ids start at 1
+inline constexpr uint32_t kNoName = 0;  // name ids start at 1
 inline constexpr uint32_t kMaxNameBytes = 1U << 20;
 inline constexpr uint32_t kMaxArgsBytes = 1U << 20;
 
 // Limits that the daemon holds any client to.
 inline constexpr uint32_t kMaxRings = 16384;
-inline constexpr uint32_t kMaxBlocks = 131072;             // 4 GiB
+inline constexpr uint32_t kMaxBlocks = 131072;  // 4 GiB
 inline constexpr uint32_t kMaxNames = 1U << 20;
-inline constexpr uint32_t kMaxNameTableBytes = 1U << 26;   // 64 MiB
+inline constexpr uint32_t kMaxNameTableBytes = 1U << 26;  // 64 MiB
 
 // Where things are. Written once by the client before the hand-over, copied and
 // validated once by the daemon; never read from the arena again after that.
@@ -283,12 +283,12 @@ static_assert(sizeof(NameEntry) == 8);
 
 // Record kinds. 0 is never written: a zero page is no record.
 enum RecordKind : uint8_t {
-  kSession = 1,    // generation in `name`; separates sessions
-  kSpan = 2,       // a span that ended
-  kArgsPart = 3,   // a piece of the args of the next kSpan / kDeferred of `id`
-  kDeferred = 4,   // args of a span that was written with kHasDeferred
-  kInstant = 5,    // reserved: a mark, start_ticks only
-  kCounter = 6,    // reserved: a value at a time, double in end_ticks
+  kSession = 1,   // generation in `name`; separates sessions
+  kSpan = 2,      // a span that ended
+  kArgsPart = 3,  // a piece of the args of the next kSpan / kDeferred of `id`
+  kDeferred = 4,  // args of a span that was written with kHasDeferred
+  kInstant = 5,   // reserved: a mark, start_ticks only
+  kCounter = 6,   // reserved: a value at a time, double in end_ticks
 };
 
 enum RecordFlag : uint8_t {
@@ -315,7 +315,7 @@ struct Record {
   uint32_t name;   // name id; kSession: the generation
   uint64_t start_ticks;
   uint64_t end_ticks;
-  uint64_t id;     // unique in the process but for wrap-around, see OpenSlot
+  uint64_t id;  // unique in the process but for wrap-around, see OpenSlot
 };
 static_assert(sizeof(Record) == kRecordBytes);
 static_assert(alignof(Record) == 8);

@@ -1,0 +1,41 @@
+// What happens when libshp.so is loaded and when the program ends: as good as
+// nothing. No thread, no socket, no allocation, no wait.
+
+#include <sys/auxv.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "preload/python/on_load.h"
+#include "preload/recorder.h"
+
+namespace {
+
+namespace recorder = shp::recorder;
+
+[[gnu::constructor]] void on_load() {
+  // A program that runs with another user's rights does not take its orders
+  // from our environment variables.
+  if (getauxval(AT_SECURE) != 0) {
+    recorder::g_process.disabled = true;
+    return;
+  }
+  const char* enable = std::getenv("HOST_SERVICE_PROFILER_ENABLE");
+  const char* output = std::getenv("SHP_OUTPUT_DIR");
+  recorder::g_process.disabled =
+      enable != nullptr && std::strcmp(enable, "0") == 0;
+  recorder::g_process.starts_by_itself =
+      !recorder::g_process.disabled && output != nullptr && output[0] != '\0';
+  shp::python::on_load();
+}
+
+// One store: the daemon sees the process end and takes it from here that the
+// end was an orderly one.
+[[gnu::destructor]] void on_unload() {
+  if (recorder::g_wiped.gate.load(std::memory_order_relaxed) != nullptr) {
+    recorder::g_process.arena->header->exiting.store(1,
+                                                     std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
