@@ -6,6 +6,8 @@
 
 // The verbs of `shp`, in the order that the help shows them.
 static constexpr shp::AddCommand kCommands[] = {
+    shp::add_run,
+    shp::add_status,
     shp::add_export,
     shp::add_merge_dir,
 };

@@ -62,7 +62,9 @@ Child::Child() {
   sigprocmask(SIG_BLOCK, &handled_, &before_);
 }
 
-Child::~Child() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+Child::~Child() {
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 Status Child::start(const std::vector<std::string>& argv,
                     const Environment& environment) {

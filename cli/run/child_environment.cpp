@@ -65,8 +65,8 @@ Environment with_variables(const char* const* current,
   for (const char* const* entry = current; entry && *entry; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
-    const bool changed = std::any_of(
-        changes.begin(), changes.end(), [name](const auto& change) {
+    const bool changed =
+        std::any_of(changes.begin(), changes.end(), [name](const auto& change) {
           return change.first == name;
         });
     if (!changed) {

@@ -17,8 +17,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::string preload_value(std::string_view users,
                                         std::string_view library);
 
-// `current` (null-ended, as environ) with each of `changes` set in place of what
-// was there.
+// `current` (null-ended, as environ) with each of `changes` set in place of
+// what was there.
 [[nodiscard]] Environment with_variables(const char* const* current,
                                          const Variables& changes);
 
