@@ -162,16 +162,20 @@ SHP_EXPORT size_t shp_last_error(char* out, size_t size) {
   return text.size();
 }
 
-SHP_EXPORT const shp_api shp_api = {sizeof(shp_api),
-                                    shp_intern,
-                                    shp_span_start,
-                                    shp_span_start_name,
-                                    shp_span_start_json,
-                                    shp_span_start_args,
-                                    shp_span_end,
-                                    shp_span_end_json,
-                                    shp_start,
-                                    shp_stop,
-                                    shp_is_enabled,
-                                    shp_is_recording,
-                                    shp_last_error};
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+
+SHP_EXPORT const shp_api shp_api = {
+    sizeof(shp_api),
+    reinterpret_cast<const uint32_t*>(&recorder::g_process.live),
+    shp_intern,
+    shp_span_start,
+    shp_span_start_name,
+    shp_span_start_json,
+    shp_span_start_args,
+    shp_span_end,
+    shp_span_end_json,
+    shp_start,
+    shp_stop,
+    shp_is_enabled,
+    shp_is_recording,
+    shp_last_error};

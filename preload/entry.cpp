@@ -26,6 +26,8 @@ namespace recorder = shp::recorder;
       enable != nullptr && std::strcmp(enable, "0") == 0;
   recorder::g_process.starts_by_itself =
       !recorder::g_process.disabled && output != nullptr && output[0] != '\0';
+  recorder::g_process.live.store(recorder::g_process.starts_by_itself ? 1 : 0,
+                                 std::memory_order_relaxed);
   shp::python::on_load();
 }
 

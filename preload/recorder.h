@@ -56,6 +56,9 @@ struct Process {
   bool starts_by_itself;
   // HOST_SERVICE_PROFILER_ENABLE=0: nothing ever records.
   bool disabled;
+  // shp.h's callers look at this before they call: 0 while no span call could
+  // record. In a forked child it may say 1 for nothing, which costs a call.
+  std::atomic<uint32_t> live;
   // The arena of this process, or of the parent that forked it: valid only
   // while g_wiped.gate is set. `serial` counts arenas, through forks too.
   ClientArena* arena;

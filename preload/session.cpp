@@ -289,6 +289,7 @@ Result<std::string> start_locked(const StartOptions& options, bool by_itself) {
   now.life_line_inode = inode_of(now.life_line.get());
   g_wiped.session_active = true;
   g_process.arena->header->gate.store(generation, std::memory_order_release);
+  g_process.live.store(1, std::memory_order_relaxed);
   return now.path;
 }
 
@@ -297,6 +298,8 @@ void freeze_locked() {
   if (!now.frozen) {
     ArenaHeader& header = *g_process.arena->header;
     header.gate.store(0, std::memory_order_seq_cst);
+    g_process.live.store(g_process.starts_by_itself ? 1 : 0,
+                         std::memory_order_relaxed);
     now.stop = sample_clocks(static_cast<ClockKind>(header.clock_kind));
     now.frozen = true;
   }

@@ -1,8 +1,8 @@
 /* shp.h: host spans from C11 and C++17.
  *
  * Include it and build as usual: nothing to link. Where libshp.so is loaded
- * (LD_PRELOAD, `shp run`) the calls record; where it is not, each is a no-op of
- * about two nanoseconds, and shp_start fails.
+ * (LD_PRELOAD, `shp run`) the calls record; where it is not, each costs a load
+ * and a branch, and shp_start fails.
  *
  *   shp_span step = shp_span_start("step");        a span: a named interval
  *   ...                                            on this thread
@@ -59,6 +59,7 @@ struct shp_arg {
  * far it goes. */
 struct shp_api {
   uint64_t bytes;
+  const uint32_t* live; /* 0: no call would record anything; any thread */
   shp_name (*intern)(const char* name);
   shp_span (*span_start)(const char* name);
   shp_span (*span_start_name)(shp_name name);
@@ -146,7 +147,9 @@ static inline size_t shp_none_last_error(char* out, size_t size) {
   return 0;
 }
 
+static const uint32_t shp_never_live = 0;
 static const struct shp_api shp_none_api = {sizeof(struct shp_api),
+                                            &shp_never_live,
                                             shp_none_intern,
                                             shp_none_span_start,
                                             shp_none_span_start_name,
@@ -160,6 +163,9 @@ static const struct shp_api shp_none_api = {sizeof(struct shp_api),
                                             shp_none_is,
                                             shp_none_last_error};
 
+/* Until the library was looked for, every call goes the long way. */
+static const uint32_t shp_not_looked = 1;
+static const uint32_t* shp_live_word = &shp_not_looked;
 static const struct shp_api* shp_found_api = SHP_NULL;
 
 /* dlsym, once a translation unit: it works in every way of linking, which weak
@@ -171,12 +177,19 @@ static inline const struct shp_api* shp_find_api(void) {
     api = &shp_none_api;
   }
   __atomic_store_n(&shp_found_api, api, __ATOMIC_RELEASE);
+  __atomic_store_n(&shp_live_word, api->live, __ATOMIC_RELEASE);
   return api;
 }
 
 static inline const struct shp_api* shp_get_api(void) {
   const struct shp_api* api = __atomic_load_n(&shp_found_api, __ATOMIC_ACQUIRE);
   return __builtin_expect(api != SHP_NULL, 1) ? api : shp_find_api();
+}
+
+/* 0: a span call would do nothing, so it is not made. */
+static inline int shp_may_record(void) {
+  const uint32_t* live = __atomic_load_n(&shp_live_word, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(live, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- the calls ------------------------------------------------------------
@@ -188,26 +201,31 @@ static inline shp_name shp_intern(const char* name) {
 }
 
 static inline shp_span shp_span_start(const char* name) {
-  return shp_get_api()->span_start(name);
+  return shp_may_record() ? shp_get_api()->span_start(name) : -1;
 }
 static inline shp_span shp_span_start_name(shp_name name) {
-  return shp_get_api()->span_start_name(name);
+  return shp_may_record() ? shp_get_api()->span_start_name(name) : -1;
 }
 /* `args`: the text of one JSON object, or NULL. */
 static inline shp_span shp_span_start_json(const char* name, const char* args) {
-  return shp_get_api()->span_start_json(name, args);
+  return shp_may_record() ? shp_get_api()->span_start_json(name, args) : -1;
 }
 static inline shp_span shp_span_start_args(const char* name,
                                            const struct shp_arg* args,
                                            size_t count) {
-  return shp_get_api()->span_start_args(name, args, count);
+  return shp_may_record() ? shp_get_api()->span_start_args(name, args, count)
+                          : -1;
 }
 static inline void shp_span_end(shp_span span) {
-  shp_get_api()->span_end(span);
+  if (span != -1) {
+    shp_get_api()->span_end(span);
+  }
 }
 /* Ends with args that are known only now; they replace those of the start. */
 static inline void shp_span_end_json(shp_span span, const char* args) {
-  shp_get_api()->span_end_json(span, args);
+  if (span != -1) {
+    shp_get_api()->span_end_json(span, args);
+  }
 }
 
 /* Begins this process's session: its host file will be published in `dir`,
