@@ -23,8 +23,12 @@
 //   complete              true only after an orderly end
 // and, added by this project (readers ignore what they do not know):
 //   writer                "shp VERSION"
-//   start_monotonic_raw_ns, stop_monotonic_raw_ns   at the same instants
-//   start_ticks, stop_ticks, clock_kind ("monotonic", "tsc", "cntvct")
+//   start_monotonic_raw_ns, stop_monotonic_raw_ns   at the middle of the
+//                         brackets, as the two *_realtime_ns are
+//   start_ticks           counter at the end of the start bracket, which is
+//                         start_monotonic_ns + clock_uncertainty_ns
+//   stop_ticks            counter at stop_monotonic_ns
+//   clock_kind            "monotonic", "tsc", "cntvct": what ticks count
 //   dropped               {"unfinished","overflow","outside","bad_name",
 //                          "reentrant","no_ring"}: each a count
 //   bad_args              spans written with args {} since theirs were bad

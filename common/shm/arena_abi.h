@@ -249,8 +249,10 @@ struct RingHeader {
 
   // --- line 2: the daemon's ------------------------------------------------
   // drained[commit_index & 1] is the position up to which records are in the
-  // file for good. 0: nothing yet, start at first_block's first record; the
-  // daemon resets both to 0 before it sets the ring to kFree.
+  // file for good. 0: nothing yet, start at first_block's first record. Before
+  // it sets a released and drained ring to kFree, the daemon stores 0 to both,
+  // to `tail` (so that a new claim shows nothing until its own first record)
+  // and to `open_beyond` and the slots' ids (which it has counted).
   std::atomic<uint64_t> drained[2];
   uint64_t reserved3[6];
 
@@ -294,7 +296,8 @@ enum RecordKind : uint8_t {
 enum RecordFlag : uint8_t {
   kHasArgs = 1,      // u32 byte count and that many bytes of JSON object text
   kHasParts = 2,     // kArgsPart records of the same id came just before
-  kHasDeferred = 4,  // u64: the key under which kDeferred brings the args
+  kHasDeferred = 4,  // u64: the key under which kDeferred brings the args;
+                     // keys count 1, 2, 3 ... in a session, each once
   kBadArgs = 8,      // the args could not be encoded; args is {}
 };
 
