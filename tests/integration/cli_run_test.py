@@ -365,20 +365,36 @@ time.sleep(30)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self.assertEqual(status, -signal.SIGINT)
 
-    def test_ctrl_z_stops_both_and_continue_goes_on(self):
+    def test_ctrl_z_stops_both_and_fg_continues_both(self):
         program = self.script(SLEEPER)
-        pid, terminal = self.on_terminal("sh", "-c",
-                                         f"{sys.executable} {program} SIGTERM;"
-                                         " exit 7")
-        self.assertIn("ready", self.read_until(terminal, "ready"))
+        shell, terminal = self.on_terminal_shell()
+        os.write(terminal, (f"'{SHP}' run -o '{self.out}' -- "
+                            f"'{sys.executable}' '{program}' SIGTERM\n"
+                            ).encode())
+        self.assertIn("ready\r\n", self.read_until(terminal, "ready\r\n"))
+        [shp] = children(shell, "shp")
+        [child] = children(shp, "python")
         os.write(terminal, b"\x1a")
-        time.sleep(0.5)
-        # No shell holds this group: the kernel drops a terminal's stop for an
-        # orphaned group, and shp must not stop alone either.
-        self.assertIn(state(pid), "SR")
-        os.write(terminal, b"\x03")
-        os.killpg(pid, signal.SIGTERM)
-        os.waitpid(pid, 0)
+        wait_for(lambda: state(child) == "T" and state(shp) == "T", 10,
+                 "both to stop")
+        os.write(terminal, b"fg\n")
+        wait_for(lambda: state(child) in "SR" and state(shp) in "SR", 10,
+                 "both to go on")
+        os.kill(shp, signal.SIGTERM)
+        text = self.read_until(terminal, "next:")
+        self.assertIn("got SIGTERM", text)
+        os.write(terminal, b"exit $?\n")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]), 7)
+
+    def on_terminal_shell(self):
+        os.chmod(self.folder, 0o700)
+        environment = clean_environment(XDG_RUNTIME_DIR=self.folder, PS1="$ ")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "-i"],
+                      environment)
+        self.addCleanup(os.close, terminal)
+        return pid, terminal
 
 
 if __name__ == "__main__":
