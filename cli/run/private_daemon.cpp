@@ -77,7 +77,7 @@ Status PrivateDaemon::start(const std::string& program) {
   }
   log_.reset(memfd_create("shpd-stderr", MFD_CLOEXEC));
   std::vector<std::string> words{
-      program, "--socket", socket_, "--idle-exit", kIdleSeconds};
+      program, "--socket", socket_, "--exit-when-idle", kIdleSeconds};
   std::vector<char*> argv;
   for (std::string& word : words) {
     argv.push_back(word.data());
