@@ -1,7 +1,6 @@
 """A C and a C++ program that use shp.h, with and without libshp.so."""
 
 import json
-import unittest
 
 from shp_testing import (Case, HostFile, clean_environment, compile_program,
                          host_files, main, published, run, traced_environment)

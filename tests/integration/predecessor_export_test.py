@@ -1,0 +1,89 @@
+"""The predecessor's own host files through `shp export`.
+
+One is made on the spot by the predecessor's package, where that is at hand; one
+that it made lies in golden/predecessor.jsonl, so that this also runs without.
+"""
+
+import decimal
+import gzip
+import json
+import os
+import pathlib
+import sys
+
+from shp_testing import (Case, SHP, SOURCE, clean_environment, closed_paths,
+                         main, predecessor, run)
+
+GOLDEN = SOURCE / "tests" / "golden" / "predecessor.jsonl"
+
+MAKER = """
+import sys, threading, time
+import service_host_profiling as shp
+assert shp.is_enabled()
+shp.start(sys.argv[1], session_id="made by 0.5.0")
+outer = shp.span_start("outer", {"text": 'a"b\\\\c\\u4e2d', "n": [1, 2.5, None]})
+for i in range(100):
+    inner = shp.span_start("inner", {"i": i})
+    shp.span_end(inner)
+def work():
+    for _ in range(50):
+        shp.span_end(shp.span_start("thread", lambda: {"late": True}))
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+shp.span_start("open")
+shp.span_end(outer)
+shp.stop()
+"""
+
+
+def load(path):
+    raw = pathlib.Path(path).read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        raw = gzip.decompress(raw)
+    return json.loads(raw, parse_float=decimal.Decimal)
+
+
+class PredecessorExport(Case):
+    needs = (SHP,)
+
+    def check_export(self, host_file, suffix):
+        output = self.folder / f"out{suffix}"
+        result = run([SHP, "export", host_file, "-o", output],
+                     env=clean_environment())
+        self.assert_ok(result)
+        rows = [json.loads(line) for line in open(host_file, "rb")]
+        metadata, spans = rows[0], rows[1:]
+        self.assertEqual(metadata["written_spans"], len(spans))
+        trace = load(output)
+        events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual(len(events), len(spans))
+        # One host file keeps its order on the timeline, to the nanosecond.
+        base = min(row["start_ns"] for row in spans)
+        origin = min(round(decimal.Decimal(e["ts"]) * 1000) for e in events)
+        self.assertEqual(
+            sorted((row["start_ns"] - base, row["duration_ns"], row["name"],
+                    row["pid"], json.dumps(row["args"], sort_keys=True))
+                   for row in spans),
+            sorted((round(decimal.Decimal(e["ts"]) * 1000) - origin,
+                    round(decimal.Decimal(e["dur"]) * 1000), e["name"],
+                    e["pid"], json.dumps(e.get("args", {}), sort_keys=True,
+                                         default=float))
+                   for e in events))
+
+    def test_a_file_that_it_made_long_ago(self):
+        self.check_export(GOLDEN, ".json")
+
+    def test_a_file_that_it_makes_now(self):
+        environment = clean_environment(PYTHONPATH=predecessor(),
+                                        HOST_SERVICE_PROFILER_ENABLE=1)
+        self.assert_ok(run([sys.executable, self.script(MAKER), self.out],
+                           env=environment))
+        [path] = closed_paths(self.out)
+        for suffix in (".json", ".json.gz"):
+            with self.subTest(suffix):
+                self.check_export(path, suffix)
+
+
+if __name__ == "__main__":
+    main()
