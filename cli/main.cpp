@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/run/command_mark.h"
 
 // The verbs of `shp`, in the order that the help shows them.
 static constexpr shp::AddCommand kCommands[] = {
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
     add(app, status);
   }
   try {
-    app.parse(argc, argv);
+    app.parse(shp::marked_arguments(app, argc, argv));
   } catch (const CLI::ParseError& problem) {
     return problem.get_exit_code() == 0 ? app.exit(problem)
                                         : usage_error(app, problem);
