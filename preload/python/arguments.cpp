@@ -16,12 +16,18 @@ bool too_many(const Signature& signature, Py_ssize_t given) noexcept {
   if (signature.required == signature.positional) {
     return type_error(py.PyUnicode_FromFormat(
         "%s() takes %d positional argument%s but %zd %s given",
-        signature.function, signature.positional,
-        signature.positional == 1 ? "" : "s", given, were));
+        signature.function,
+        signature.positional,
+        signature.positional == 1 ? "" : "s",
+        given,
+        were));
   }
   return type_error(py.PyUnicode_FromFormat(
       "%s() takes from %d to %d positional arguments but %zd %s given",
-      signature.function, signature.required, signature.positional, given,
+      signature.function,
+      signature.required,
+      signature.positional,
+      given,
       were));
 }
 
@@ -36,14 +42,16 @@ bool take_keyword(const Signature& signature,
     if (out[i] != nullptr) {
       return type_error(
           py.PyUnicode_FromFormat("%s() got multiple values for argument '%s'",
-                                  signature.function, signature.names[i]));
+                                  signature.function,
+                                  signature.names[i]));
     }
     out[i] = value;
     return true;
   }
   return type_error(
       py.PyUnicode_FromFormat("%s() got an unexpected keyword argument '%U'",
-                              signature.function, name));
+                              signature.function,
+                              name));
 }
 
 }  // namespace
@@ -59,11 +67,10 @@ bool parse_arguments(const Signature& signature,
   for (int i = 0; i < signature.total; ++i) {
     out[i] = i < count ? args[i] : nullptr;
   }
-  const Py_ssize_t named =
-      keywords == nullptr ? 0 : py.PyTuple_Size(keywords);
+  const Py_ssize_t named = keywords == nullptr ? 0 : py.PyTuple_Size(keywords);
   for (Py_ssize_t i = 0; i < named; ++i) {
-    if (!take_keyword(signature, py.PyTuple_GetItem(keywords, i),
-                      args[count + i], out)) {
+    if (!take_keyword(
+            signature, py.PyTuple_GetItem(keywords, i), args[count + i], out)) {
       return false;
     }
   }
@@ -71,7 +78,8 @@ bool parse_arguments(const Signature& signature,
     if (out[i] == nullptr) {
       return type_error(py.PyUnicode_FromFormat(
           "%s() missing 1 required positional argument: '%s'",
-          signature.function, signature.names[i]));
+          signature.function,
+          signature.names[i]));
     }
   }
   return true;

@@ -18,14 +18,14 @@ bool find(const char* name, Pointer& out) noexcept {
 }
 
 const char* find_everything() noexcept {
-#define SHP_FIND(result, name, parameters) \
-  if (!find(#name, py.name)) {             \
+#define SHP_FIND(result, name, parameters)      \
+  if (!find(#name, py.name)) {                  \
     return "this CPython does not have " #name; \
   }
   SHP_CPYTHON_FUNCTIONS(SHP_FIND)
 #undef SHP_FIND
-#define SHP_FIND(type, name)    \
-  if (!find(#name, py.name)) {  \
+#define SHP_FIND(type, name)                    \
+  if (!find(#name, py.name)) {                  \
     return "this CPython does not have " #name; \
   }
   SHP_CPYTHON_OBJECTS(SHP_FIND)
@@ -59,9 +59,8 @@ const char* load_cpython() noexcept {
     problem = find_everything();
     if (problem == nullptr) {
       const char* version = py.Py_GetVersion();
-      py.minor = std::strncmp(version, "3.", 2) == 0
-                     ? std::atoi(version + 2)
-                     : 99;
+      py.minor =
+          std::strncmp(version, "3.", 2) == 0 ? std::atoi(version + 2) : 99;
       py.none_counts_references = py.minor < 12;
     }
   }

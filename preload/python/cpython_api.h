@@ -148,100 +148,99 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
                                                 << (8 * sizeof(size_t) - 1);
 
 // X(result, name, parameters): functions present in every CPython from 3.8.
-#define SHP_CPYTHON_FUNCTIONS(X)                                               \
-  X(void, Py_IncRef, (PyObject*))                                              \
-  X(void, Py_DecRef, (PyObject*))                                              \
-  X(const char*, Py_GetVersion, ())                                            \
-  X(int, Py_AtExit, (void (*)()))                                              \
-  X(PyObject*, Py_CompileString, (const char*, const char*, int))              \
-  X(PyObject*, PyEval_EvalCode, (PyObject*, PyObject*, PyObject*))             \
-  X(PyObject*, PyEval_GetBuiltins, ())                                         \
-  X(void*, PyEval_SaveThread, ())                                              \
-  X(void, PyEval_RestoreThread, (void*))                                       \
-  X(void*, PyInterpreterState_Main, ())                                        \
-  X(PyObject*, PyModuleDef_Init, (PyModuleDef*))                               \
-  X(PyObject*, PyModule_GetDict, (PyObject*))                                  \
-  X(int, PyModule_AddObject, (PyObject*, const char*, PyObject*))              \
-  X(int, PyModule_AddFunctions, (PyObject*, PyMethodDef*))                     \
-  X(PyObject*, PyImport_ImportModule, (const char*))                           \
-  X(void, PyErr_SetString, (PyObject*, const char*))                           \
-  X(void, PyErr_SetObject, (PyObject*, PyObject*))                             \
-  X(void, PyErr_Clear, ())                                                     \
-  X(PyObject*, PyErr_Occurred, ())                                             \
-  X(int, PyErr_ExceptionMatches, (PyObject*))                                  \
-  X(void, PyErr_Fetch, (PyObject**, PyObject**, PyObject**))                   \
-  X(void, PyErr_NormalizeException, (PyObject**, PyObject**, PyObject**))      \
-  X(void, PyErr_Restore, (PyObject*, PyObject*, PyObject*))                    \
-  X(int, PyErr_WarnEx, (PyObject*, const char*, Py_ssize_t))                   \
-  X(PyObject*, PyErr_NoMemory, ())                                             \
-  X(PyObject*, PyErr_Format, (PyObject*, const char*, ...))                    \
-  X(int, Py_EnterRecursiveCall, (const char*))                                 \
-  X(void, Py_LeaveRecursiveCall, ())                                           \
-  X(int, PyCallable_Check, (PyObject*))                                        \
-  X(PyObject*, PyObject_Call, (PyObject*, PyObject*, PyObject*))               \
-  X(PyObject*, PyObject_CallObject, (PyObject*, PyObject*))                    \
-  X(PyObject*, PyObject_GetAttrString, (PyObject*, const char*))               \
-  X(int, PyObject_SetAttrString, (PyObject*, const char*, PyObject*))          \
-  X(PyObject*, PyObject_Str, (PyObject*))                                      \
-  X(PyObject*, PyObject_GenericGetDict, (PyObject*, void*))                    \
-  X(int, PyObject_GenericSetDict, (PyObject*, PyObject*, void*))               \
-  X(void, PyObject_GC_UnTrack, (void*))                                        \
-  X(void, PyObject_GC_Del, (void*))                                            \
-  X(void, PyObject_ClearWeakRefs, (PyObject*))                                 \
-  X(PyObject*, PyType_FromSpec, (PyType_Spec*))                                \
-  X(PyObject*, PyType_GenericAlloc, (PyTypeObject*, Py_ssize_t))               \
-  X(int, PyType_IsSubtype, (PyTypeObject*, PyTypeObject*))                     \
-  X(PyObject*, PyMethod_New, (PyObject*, PyObject*))                           \
-  X(PyObject*, PyVectorcall_Call, (PyObject*, PyObject*, PyObject*))           \
-  X(PyObject*, PyMapping_Items, (PyObject*))                                   \
-  X(PyObject*, PyLong_FromLongLong, (long long))                               \
-  X(long long, PyLong_AsLongLongAndOverflow, (PyObject*, int*))                \
-  X(double, PyFloat_AsDouble, (PyObject*))                                     \
-  X(char*, PyOS_double_to_string, (double, char, int, int, int*))              \
-  X(void, PyMem_Free, (void*))                                                 \
-  X(PyObject*, PyUnicode_FromStringAndSize, (const char*, Py_ssize_t))         \
-  X(PyObject*, PyUnicode_FromFormat, (const char*, ...))                       \
-  X(PyObject*, PyUnicode_DecodeFSDefaultAndSize, (const char*, Py_ssize_t))    \
-  X(PyObject*, PyUnicode_EncodeFSDefault, (PyObject*))                         \
-  X(const char*, PyUnicode_AsUTF8AndSize, (PyObject*, Py_ssize_t*))            \
-  X(PyObject*, PyUnicode_AsEncodedString,                                      \
-    (PyObject*, const char*, const char*))                                     \
-  X(int, PyUnicode_CompareWithASCIIString, (PyObject*, const char*))           \
-  X(Py_ssize_t, PyUnicode_GetLength, (PyObject*))                              \
-  X(char*, PyBytes_AsString, (PyObject*))                                      \
-  X(Py_ssize_t, PyBytes_Size, (PyObject*))                                     \
-  X(PyObject*, PyBytes_FromStringAndSize, (const char*, Py_ssize_t))           \
-  X(PyObject*, PyTuple_New, (Py_ssize_t))                                      \
-  X(Py_ssize_t, PyTuple_Size, (PyObject*))                                     \
-  X(PyObject*, PyTuple_GetItem, (PyObject*, Py_ssize_t))                       \
-  X(int, PyTuple_SetItem, (PyObject*, Py_ssize_t, PyObject*))                  \
-  X(Py_ssize_t, PyList_Size, (PyObject*))                                      \
-  X(PyObject*, PyList_GetItem, (PyObject*, Py_ssize_t))                        \
-  X(PyObject*, PyDict_New, ())                                                 \
-  X(PyObject*, PyDict_Copy, (PyObject*))                                       \
-  X(Py_ssize_t, PyDict_Size, (PyObject*))                                      \
-  X(int, PyDict_Next, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))        \
-  X(int, PyDict_SetItem, (PyObject*, PyObject*, PyObject*))                    \
-  X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*))            \
+#define SHP_CPYTHON_FUNCTIONS(X)                                            \
+  X(void, Py_IncRef, (PyObject*))                                           \
+  X(void, Py_DecRef, (PyObject*))                                           \
+  X(const char*, Py_GetVersion, ())                                         \
+  X(int, Py_AtExit, (void (*)()))                                           \
+  X(PyObject*, Py_CompileString, (const char*, const char*, int))           \
+  X(PyObject*, PyEval_EvalCode, (PyObject*, PyObject*, PyObject*))          \
+  X(PyObject*, PyEval_GetBuiltins, ())                                      \
+  X(void*, PyEval_SaveThread, ())                                           \
+  X(void, PyEval_RestoreThread, (void*))                                    \
+  X(void*, PyInterpreterState_Main, ())                                     \
+  X(PyObject*, PyModuleDef_Init, (PyModuleDef*))                            \
+  X(PyObject*, PyModule_GetDict, (PyObject*))                               \
+  X(int, PyModule_AddObject, (PyObject*, const char*, PyObject*))           \
+  X(int, PyModule_AddFunctions, (PyObject*, PyMethodDef*))                  \
+  X(PyObject*, PyImport_ImportModule, (const char*))                        \
+  X(void, PyErr_SetString, (PyObject*, const char*))                        \
+  X(void, PyErr_SetObject, (PyObject*, PyObject*))                          \
+  X(void, PyErr_Clear, ())                                                  \
+  X(PyObject*, PyErr_Occurred, ())                                          \
+  X(int, PyErr_ExceptionMatches, (PyObject*))                               \
+  X(void, PyErr_Fetch, (PyObject**, PyObject**, PyObject**))                \
+  X(void, PyErr_NormalizeException, (PyObject**, PyObject**, PyObject**))   \
+  X(void, PyErr_Restore, (PyObject*, PyObject*, PyObject*))                 \
+  X(int, PyErr_WarnEx, (PyObject*, const char*, Py_ssize_t))                \
+  X(PyObject*, PyErr_NoMemory, ())                                          \
+  X(PyObject*, PyErr_Format, (PyObject*, const char*, ...))                 \
+  X(int, PyCallable_Check, (PyObject*))                                     \
+  X(PyObject*, PyObject_Call, (PyObject*, PyObject*, PyObject*))            \
+  X(PyObject*, PyObject_CallObject, (PyObject*, PyObject*))                 \
+  X(PyObject*, PyObject_GetAttrString, (PyObject*, const char*))            \
+  X(int, PyObject_SetAttrString, (PyObject*, const char*, PyObject*))       \
+  X(PyObject*, PyObject_Str, (PyObject*))                                   \
+  X(PyObject*, PyObject_GenericGetDict, (PyObject*, void*))                 \
+  X(int, PyObject_GenericSetDict, (PyObject*, PyObject*, void*))            \
+  X(void, PyObject_GC_UnTrack, (void*))                                     \
+  X(void, PyObject_GC_Del, (void*))                                         \
+  X(void, PyObject_ClearWeakRefs, (PyObject*))                              \
+  X(PyObject*, PyType_FromSpec, (PyType_Spec*))                             \
+  X(PyObject*, PyType_GenericAlloc, (PyTypeObject*, Py_ssize_t))            \
+  X(int, PyType_IsSubtype, (PyTypeObject*, PyTypeObject*))                  \
+  X(PyObject*, PyMethod_New, (PyObject*, PyObject*))                        \
+  X(PyObject*, PyVectorcall_Call, (PyObject*, PyObject*, PyObject*))        \
+  X(PyObject*, PyMapping_Items, (PyObject*))                                \
+  X(PyObject*, PyLong_FromLongLong, (long long))                            \
+  X(long long, PyLong_AsLongLongAndOverflow, (PyObject*, int*))             \
+  X(double, PyFloat_AsDouble, (PyObject*))                                  \
+  X(char*, PyOS_double_to_string, (double, char, int, int, int*))           \
+  X(void, PyMem_Free, (void*))                                              \
+  X(PyObject*, PyUnicode_FromStringAndSize, (const char*, Py_ssize_t))      \
+  X(PyObject*, PyUnicode_FromFormat, (const char*, ...))                    \
+  X(PyObject*, PyUnicode_DecodeFSDefaultAndSize, (const char*, Py_ssize_t)) \
+  X(PyObject*, PyUnicode_EncodeFSDefault, (PyObject*))                      \
+  X(const char*, PyUnicode_AsUTF8AndSize, (PyObject*, Py_ssize_t*))         \
+  X(PyObject*,                                                              \
+    PyUnicode_AsEncodedString,                                              \
+    (PyObject*, const char*, const char*))                                  \
+  X(int, PyUnicode_CompareWithASCIIString, (PyObject*, const char*))        \
+  X(Py_ssize_t, PyUnicode_GetLength, (PyObject*))                           \
+  X(char*, PyBytes_AsString, (PyObject*))                                   \
+  X(Py_ssize_t, PyBytes_Size, (PyObject*))                                  \
+  X(PyObject*, PyBytes_FromStringAndSize, (const char*, Py_ssize_t))        \
+  X(PyObject*, PyTuple_New, (Py_ssize_t))                                   \
+  X(Py_ssize_t, PyTuple_Size, (PyObject*))                                  \
+  X(PyObject*, PyTuple_GetItem, (PyObject*, Py_ssize_t))                    \
+  X(int, PyTuple_SetItem, (PyObject*, Py_ssize_t, PyObject*))               \
+  X(Py_ssize_t, PyList_Size, (PyObject*))                                   \
+  X(PyObject*, PyList_GetItem, (PyObject*, Py_ssize_t))                     \
+  X(PyObject*, PyDict_New, ())                                              \
+  X(PyObject*, PyDict_Copy, (PyObject*))                                    \
+  X(Py_ssize_t, PyDict_Size, (PyObject*))                                   \
+  X(int, PyDict_Next, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))     \
+  X(int, PyDict_SetItem, (PyObject*, PyObject*, PyObject*))                 \
+  X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*))         \
   X(PyObject*, PyDict_GetItemString, (PyObject*, const char*))
 
 // Objects and types, by address; PyExc_* are pointers to them.
-#define SHP_CPYTHON_OBJECTS(X) \
-  X(PyObject, _Py_NoneStruct)  \
-  X(PyObject, _Py_TrueStruct)  \
-  X(PyObject, _Py_FalseStruct) \
-  X(PyTypeObject, PyLong_Type) \
-  X(PyTypeObject, PyFloat_Type) \
-  X(PyTypeObject, PyUnicode_Type) \
-  X(PyTypeObject, PyDict_Type) \
-  X(PyTypeObject, PyList_Type) \
-  X(PyTypeObject, PyTuple_Type) \
-  X(PyObject*, PyExc_Exception) \
-  X(PyObject*, PyExc_ImportError) \
-  X(PyObject*, PyExc_OSError) \
-  X(PyObject*, PyExc_RuntimeError) \
+#define SHP_CPYTHON_OBJECTS(X)       \
+  X(PyObject, _Py_NoneStruct)        \
+  X(PyObject, _Py_TrueStruct)        \
+  X(PyObject, _Py_FalseStruct)       \
+  X(PyTypeObject, PyLong_Type)       \
+  X(PyTypeObject, PyFloat_Type)      \
+  X(PyTypeObject, PyUnicode_Type)    \
+  X(PyTypeObject, PyDict_Type)       \
+  X(PyTypeObject, PyList_Type)       \
+  X(PyTypeObject, PyTuple_Type)      \
+  X(PyObject*, PyExc_Exception)      \
+  X(PyObject*, PyExc_ImportError)    \
+  X(PyObject*, PyExc_OSError)        \
+  X(PyObject*, PyExc_RuntimeError)   \
   X(PyObject*, PyExc_RuntimeWarning) \
-  X(PyObject*, PyExc_TypeError) \
+  X(PyObject*, PyExc_TypeError)      \
   X(PyObject*, PyExc_ValueError)
 
 struct CPython {
@@ -251,9 +250,9 @@ struct CPython {
 #define SHP_DECLARE(type, name) type* name;
   SHP_CPYTHON_OBJECTS(SHP_DECLARE)
 #undef SHP_DECLARE
-  void* (*current_interpreter)();   // named differently in 3.8
-  int minor;                        // 11 for 3.11
-  bool none_counts_references;      // before 3.12; immortal from there
+  void* (*current_interpreter)();  // named differently in 3.8
+  int minor;                       // 11 for 3.11
+  bool none_counts_references;     // before 3.12; immortal from there
 };
 
 // The interpreter of this process, valid after load_cpython().

@@ -19,8 +19,9 @@ Ref with_values(PyObject* dict) noexcept {
     if (py.PyCallable_Check(value.get()) != 0) {
       value.reset(py.PyObject_CallObject(value.get(), nullptr));
     }
-    if (!value || py.PyDict_SetItem(values.get(), py.PyTuple_GetItem(pair, 0),
-                                    value.get()) != 0) {
+    if (!value ||
+        py.PyDict_SetItem(
+            values.get(), py.PyTuple_GetItem(pair, 0), value.get()) != 0) {
       values.reset();
     }
   }

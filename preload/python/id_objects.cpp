@@ -23,8 +23,7 @@ bool layout_holds() noexcept {
   std::memcpy(&number, three.get(), sizeof(PyObject) + 20);
   int64_t back = 0;
   return number.head.ob_refcnt == 1 && number.size == int_size<layout>(3) &&
-         reinterpret_cast<IntObject*>(two.get())->size ==
-             int_size<layout>(2) &&
+         reinterpret_cast<IntObject*>(two.get())->size == int_size<layout>(2) &&
          read_int<layout>(three.get(), back) && back == kProbe &&
          read_int<layout>(two.get(), back) &&
          back == (kProbe & 0x0fff'ffff'ffff);
@@ -45,8 +44,7 @@ bool read_int_slow(PyObject* object, int64_t& value) noexcept {
 }
 
 IntLayout IdObjects::set_up() noexcept {
-  const IntLayout layout = layout_holds<IntLayout::kSized>()
-                               ? IntLayout::kSized
+  const IntLayout layout = layout_holds<IntLayout::kSized>() ? IntLayout::kSized
                            : layout_holds<IntLayout::kTagged>()
                                ? IntLayout::kTagged
                                : IntLayout::kUnknown;

@@ -86,9 +86,9 @@ bool JsonEncoder::put_escaped(std::string_view text) noexcept {
       continue;
     }
     char out[8];
-    const int length =
-        escape == 'u' ? std::snprintf(out, sizeof(out), "\\u%04x", byte)
-                      : std::snprintf(out, sizeof(out), "\\%c", escape);
+    const int length = escape == 'u'
+                           ? std::snprintf(out, sizeof(out), "\\u%04x", byte)
+                           : std::snprintf(out, sizeof(out), "\\%c", escape);
     if (!put(text.substr(plain, i - plain)) ||
         !put({out, static_cast<size_t>(length)})) {
       return false;
@@ -132,14 +132,13 @@ bool JsonEncoder::real(double number) noexcept {
   if (std::fabs(number) < 1e15 && number == std::trunc(number) &&
       (number != 0 || !std::signbit(number))) {
     char out[24];
-    const auto end = std::to_chars(out, out + sizeof(out),
-                                   static_cast<long long>(number))
-                         .ptr;
+    const auto end =
+        std::to_chars(out, out + sizeof(out), static_cast<long long>(number))
+            .ptr;
     return put({out, static_cast<size_t>(end - out)}) && put(".0");
   }
   constexpr int kAddDotZero = 2;  // Py_DTSF_ADD_DOT_0
-  char* text =
-      py.PyOS_double_to_string(number, 'r', 0, kAddDotZero, nullptr);
+  char* text = py.PyOS_double_to_string(number, 'r', 0, kAddDotZero, nullptr);
   if (text == nullptr) {
     return fail_with_exception();
   }
@@ -185,8 +184,8 @@ bool JsonEncoder::value(PyObject* object, int depth) noexcept {
   if (is_a(object, kTypeIsDict | kTypeIsList | kTypeIsTuple)) {
     return container(object, depth + 1);
   }
-  return fail("Object of type ", type_of(object)->tp_name,
-              " is not JSON serializable");
+  return fail(
+      "Object of type ", type_of(object)->tp_name, " is not JSON serializable");
 }
 
 bool JsonEncoder::key(PyObject* object) noexcept {
@@ -199,7 +198,8 @@ bool JsonEncoder::key(PyObject* object) noexcept {
   }
   if (!done) {
     return fail("keys must be str, int, float, bool or None, not ",
-                type_of(object)->tp_name, "");
+                type_of(object)->tp_name,
+                "");
   }
   return put('"');
 }
@@ -231,8 +231,7 @@ bool JsonEncoder::dict_members(PyObject* dict, int depth) noexcept {
   Py_ssize_t position = 0;
   PyObject* name = nullptr;
   PyObject* object = nullptr;
-  for (bool first = true;
-       py.PyDict_Next(dict, &position, &name, &object) != 0;
+  for (bool first = true; py.PyDict_Next(dict, &position, &name, &object) != 0;
        first = false) {
     if (!member(name, object, first, depth)) {
       return false;
@@ -251,8 +250,10 @@ bool JsonEncoder::item_members(PyObject* dict, int depth) noexcept {
     if (!is_a(pair, kTypeIsTuple) || py.PyTuple_Size(pair) != 2) {
       return fail("items must return 2-tuples", "", "");
     }
-    if (!member(py.PyTuple_GetItem(pair, 0), py.PyTuple_GetItem(pair, 1),
-                i == 0, depth)) {
+    if (!member(py.PyTuple_GetItem(pair, 0),
+                py.PyTuple_GetItem(pair, 1),
+                i == 0,
+                depth)) {
       return false;
     }
   }
@@ -297,13 +298,16 @@ void take_exception(char* out, size_t bytes) noexcept {
   }
   const std::string_view said =
       text ? Text(text.get()).view() : std::string_view("?");
-  std::snprintf(out, bytes, "%s: %.*s",
+  std::snprintf(out,
+                bytes,
+                "%s: %.*s",
                 reinterpret_cast<PyTypeObject*>(raw[0])->tp_name,
-                static_cast<int>(said.size()), said.data());
+                static_cast<int>(said.size()),
+                said.data());
   const bool an_error =
-      py.PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(raw[0]),
-                          reinterpret_cast<PyTypeObject*>(
-                              *py.PyExc_Exception)) != 0;
+      py.PyType_IsSubtype(
+          reinterpret_cast<PyTypeObject*>(raw[0]),
+          reinterpret_cast<PyTypeObject*>(*py.PyExc_Exception)) != 0;
   if (an_error) {
     for (PyObject* object : raw) {
       Ref owned(object);

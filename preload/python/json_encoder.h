@@ -1,5 +1,6 @@
 // JsonEncoder: a span's attributes as JSON object text, what
-//   json.dumps(attrs, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+//   json.dumps(attrs, ensure_ascii=False, allow_nan=False, separators=(",",
+//   ":"))
 // gives, but for lone surrogates (text.h) and a limit on depth. Straight from
 // the objects into a buffer; no Python code runs but the items() of a dict's
 // subclass.

@@ -20,7 +20,7 @@ constexpr const char* kNotActive = "Host collection is not active";
 
 PyObject* g_lock = nullptr;       // a threading.RLock
 PyObject* g_lock_type = nullptr;  // makes one
-bool g_closing = false;  // a stop() is between its freeze and its end
+bool g_closing = false;           // a stop() is between its freeze and its end
 
 PyObject* raise(PyObject* type, const char* message) noexcept {
   py.PyErr_SetString(type, message);
@@ -83,18 +83,16 @@ PyObject* raise_error(const Error& failure, PyObject* filename) noexcept {
   }
   const Ref number(py.PyLong_FromLongLong(failure.errno_value));
   const Ref message(py.PyUnicode_DecodeFSDefaultAndSize(
-      failure.message.data(),
-      static_cast<Py_ssize_t>(failure.message.size())));
+      failure.message.data(), static_cast<Py_ssize_t>(failure.message.size())));
   if (!number || !message) {
     return nullptr;
   }
   PyObject* arguments[] = {number.get(), message.get(), filename};
-  const Ref exception(call(*py.PyExc_OSError, arguments,
-                           filename != nullptr ? 3 : 2, nullptr));
+  const Ref exception(
+      call(*py.PyExc_OSError, arguments, filename != nullptr ? 3 : 2, nullptr));
   if (exception) {
-    py.PyErr_SetObject(
-        reinterpret_cast<PyObject*>(type_of(exception.get())),
-        exception.get());
+    py.PyErr_SetObject(reinterpret_cast<PyObject*>(type_of(exception.get())),
+                       exception.get());
   }
   return nullptr;
 }
@@ -120,14 +118,13 @@ Ref make_directory(PyObject* output_dir) noexcept {
   const Ref no_args(py.PyTuple_New(0));
   const Ref options(py.PyDict_New());
   if (!mkdir || !no_args || !options ||
-      py.PyDict_SetItemString(options.get(), "parents",
-                              py._Py_TrueStruct) != 0 ||
-      py.PyDict_SetItemString(options.get(), "exist_ok",
-                              py._Py_TrueStruct) != 0) {
+      py.PyDict_SetItemString(options.get(), "parents", py._Py_TrueStruct) !=
+          0 ||
+      py.PyDict_SetItemString(options.get(), "exist_ok", py._Py_TrueStruct) !=
+          0) {
     return Ref();
   }
-  const Ref made(
-      py.PyObject_Call(mkdir.get(), no_args.get(), options.get()));
+  const Ref made(py.PyObject_Call(mkdir.get(), no_args.get(), options.get()));
   return made ? std::move(root) : Ref();
 }
 
@@ -140,8 +137,7 @@ PyObject* start(PyObject* output_dir, PyObject* session_id) {
     return raise(*py.PyExc_RuntimeError, kAlreadyActive);
   }
   if (!session_id_is_valid(session_id)) {
-    return raise(*py.PyExc_ValueError,
-                 "session_id must be a non-empty string");
+    return raise(*py.PyExc_ValueError, "session_id must be a non-empty string");
   }
   const Ref root = make_directory(output_dir);
   const Ref root_text(root ? py.PyObject_Str(root.get()) : nullptr);
@@ -151,9 +147,8 @@ PyObject* start(PyObject* output_dir, PyObject* session_id) {
     return nullptr;
   }
   recorder::StartOptions options;
-  options.directory.assign(
-      py.PyBytes_AsString(bytes.get()),
-      static_cast<size_t>(py.PyBytes_Size(bytes.get())));
+  options.directory.assign(py.PyBytes_AsString(bytes.get()),
+                           static_cast<size_t>(py.PyBytes_Size(bytes.get())));
   options.file_prefix = "python_host";
   if (session_id != nullptr && session_id != py._Py_NoneStruct) {
     options.session_id = Text(session_id).view();
@@ -178,10 +173,13 @@ bool warn_of_misuse(const Misuse& bad_args, const Misuse& bad_names) noexcept {
   const auto add = [&](const Misuse& misuse, const char* what) {
     if (misuse.count != 0 && length < static_cast<int>(sizeof(text))) {
       const auto at = static_cast<size_t>(length);
-      length += std::snprintf(
-          text + at, sizeof(text) - at, "%s%llu %s (first: %s)",
-          text[at - 2] == ')' ? "; " : "",
-          static_cast<unsigned long long>(misuse.count), what, misuse.first);
+      length += std::snprintf(text + at,
+                              sizeof(text) - at,
+                              "%s%llu %s (first: %s)",
+                              text[at - 2] == ')' ? "; " : "",
+                              static_cast<unsigned long long>(misuse.count),
+                              what,
+                              misuse.first);
     }
   };
   add(bad_args, "spans were written without their attrs");
@@ -243,8 +241,7 @@ PyObject* stop() {
     }
   }
   spans().clear();
-  return path && warn_of_misuse(bad_args, bad_names) ? path.release()
-                                                     : nullptr;
+  return path && warn_of_misuse(bad_args, bad_names) ? path.release() : nullptr;
 }
 
 constexpr Signature kStart{"start", {"output_dir", "session_id"}, 1, 1, 2};
@@ -322,8 +319,7 @@ bool set_up_lifecycle() noexcept {
     return true;
   }
   const Ref module(py.PyImport_ImportModule("_thread"));
-  Ref type(module ? py.PyObject_GetAttrString(module.get(), "RLock")
-                  : nullptr);
+  Ref type(module ? py.PyObject_GetAttrString(module.get(), "RLock") : nullptr);
   Ref lock(type ? py.PyObject_CallObject(type.get(), nullptr) : nullptr);
   if (!lock) {
     return false;

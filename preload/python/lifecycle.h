@@ -1,6 +1,7 @@
 // start, stop and what integrations ask of the running session, as Python
-// functions. Control path: they take the module's RLock (`collector._lifecycle`)
-// as the predecessor's did, and let other threads run while the daemon works.
+// functions. Control path: they take the module's RLock
+// (`collector._lifecycle`) as the predecessor's did, and let other threads run
+// while the daemon works.
 #pragma once
 
 #include "preload/python/cpython_api.h"

@@ -42,19 +42,16 @@ PyObject* embedded_source(PyObject*, PyObject* name) noexcept {
       return nullptr;
     }
     py.PyTuple_SetItem(both.get(), 0, bytes.release());
-    py.PyTuple_SetItem(
-        both.get(), 1,
-        new_reference(source.is_package ? py._Py_TrueStruct
-                                        : py._Py_FalseStruct));
+    py.PyTuple_SetItem(both.get(),
+                       1,
+                       new_reference(source.is_package ? py._Py_TrueStruct
+                                                       : py._Py_FalseStruct));
     return both.release();
   }
   return none();
 }
 
-PyObject* nothing(PyObject*,
-                  PyObject* const*,
-                  Py_ssize_t,
-                  PyObject*) noexcept {
+PyObject* nothing(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) noexcept {
   return none();
 }
 
@@ -66,24 +63,40 @@ void* address(Function* function) noexcept {
 PyMethodDef g_methods[] = {
     {},  // span_start and span_end, chosen when the interpreter is known
     {},
-    {"span", address(new_span), kMethodFastKeywords,
+    {"span",
+     address(new_span),
+     kMethodFastKeywords,
      "span(name, attrs=None)\n--\n\n"
      "A context manager and decorator that records a span."},
-    {"start", address(lifecycle_start), kMethodFastKeywords,
+    {"start",
+     address(lifecycle_start),
+     kMethodFastKeywords,
      "start(output_dir, *, session_id=None)\n--\n\n"
      "Begin this process's session; return the path that stop() publishes."},
-    {"stop", address(lifecycle_stop), kMethodFastKeywords,
+    {"stop",
+     address(lifecycle_stop),
+     kMethodFastKeywords,
      "stop()\n--\n\n"
      "End the session; return the path of the published file."},
-    {"active", address(lifecycle_active), kMethodNoArgs,
+    {"active",
+     address(lifecycle_active),
+     kMethodNoArgs,
      "active()\n--\n\nThe running session's (path, pid), or None."},
-    {"lifecycle", address(lifecycle_lock), kMethodNoArgs,
+    {"lifecycle",
+     address(lifecycle_lock),
+     kMethodNoArgs,
      "lifecycle()\n--\n\nThe RLock that start and stop hold."},
-    {"after_fork", address(lifecycle_after_fork), kMethodNoArgs,
+    {"after_fork",
+     address(lifecycle_after_fork),
+     kMethodNoArgs,
      "after_fork()\n--\n\nForget the parent's session in a forked child."},
-    {"library_path", address(library_path), kMethodNoArgs,
+    {"library_path",
+     address(library_path),
+     kMethodNoArgs,
      "library_path()\n--\n\nWhere this library was loaded from."},
-    {"embedded_source", address(embedded_source), kMethodOneArg,
+    {"embedded_source",
+     address(embedded_source),
+     kMethodOneArg,
      "embedded_source(module)\n--\n\nIts (bytes, is_package), or None."},
     {}};
 
@@ -114,8 +127,8 @@ bool register_after_fork(PyObject* module) noexcept {
   const Ref no_args(py.PyTuple_New(0));
   const Ref options(py.PyDict_New());
   if (!registrar || !function || !no_args || !options ||
-      py.PyDict_SetItemString(options.get(), "after_in_child",
-                              function.get()) != 0) {
+      py.PyDict_SetItemString(
+          options.get(), "after_in_child", function.get()) != 0) {
     return false;
   }
   const Ref registered(
@@ -147,8 +160,7 @@ int execute(PyObject* module) noexcept {
   g_methods[1] = span_end_method(layout);
   static bool exits = false;
   exits = exits || py.Py_AtExit(forget_interpreter) == 0;
-  if (!set_up_lifecycle() ||
-      py.PyModule_AddFunctions(module, g_methods) != 0 ||
+  if (!set_up_lifecycle() || py.PyModule_AddFunctions(module, g_methods) != 0 ||
       !add_type(module, "Span", make_span_type()) ||
       !add_type(module, "Profiled", make_profiled_type()) ||
       !register_after_fork(module)) {
@@ -159,15 +171,22 @@ int execute(PyObject* module) noexcept {
              : py.PyModule_AddFunctions(module, g_bench_methods);
 }
 
-PyModuleDef_Slot g_slots[] = {
-    {kModuleExec, reinterpret_cast<void*>(&execute)},
-    {},  // 3.12: that sub-interpreters are refused
-    {}};
+PyModuleDef_Slot g_slots[] = {{kModuleExec, reinterpret_cast<void*>(&execute)},
+                              {},  // 3.12: that sub-interpreters are refused
+                              {}};
 
-PyModuleDef g_definition = {{1, nullptr}, nullptr, 0, nullptr,
-                            "_native",    "Spans of service_host_profiling.",
-                            0,            nullptr, g_slots,
-                            nullptr,      nullptr, nullptr};
+PyModuleDef g_definition = {{1, nullptr},
+                            nullptr,
+                            0,
+                            nullptr,
+                            "_native",
+                            "Spans of service_host_profiling.",
+                            0,
+                            nullptr,
+                            g_slots,
+                            nullptr,
+                            nullptr,
+                            nullptr};
 
 }  // namespace
 
@@ -183,8 +202,8 @@ bool prepare_interpreter() noexcept {
   using Raise = void (*)(PyObject*, const char*);
   const auto raise =
       reinterpret_cast<Raise>(dlsym(RTLD_DEFAULT, "PyErr_SetString"));
-  auto** type = reinterpret_cast<PyObject**>(
-      dlsym(RTLD_DEFAULT, "PyExc_ImportError"));
+  auto** type =
+      reinterpret_cast<PyObject**>(dlsym(RTLD_DEFAULT, "PyExc_ImportError"));
   if (raise != nullptr && type != nullptr) {
     raise(*type, problem);
   }

@@ -17,15 +17,14 @@ Ref loader_install() noexcept {
   const EmbeddedSource* source = find_embedded(kLoaderModule);
   const Ref globals(py.PyDict_New());
   if (source == nullptr || !globals ||
-      py.PyDict_SetItemString(globals.get(), "__builtins__",
-                              py.PyEval_GetBuiltins()) != 0) {
+      py.PyDict_SetItemString(
+          globals.get(), "__builtins__", py.PyEval_GetBuiltins()) != 0) {
     return Ref();
   }
   const Ref name(py.PyUnicode_FromStringAndSize(
       kLoaderModule, static_cast<Py_ssize_t>(std::strlen(kLoaderModule))));
-  const Ref code(
-      py.Py_CompileString(source->text, "<service_host_profiling>",
-                          kFileInput));
+  const Ref code(py.Py_CompileString(
+      source->text, "<service_host_profiling>", kFileInput));
   if (!code || !name ||
       py.PyDict_SetItemString(globals.get(), "__name__", name.get()) != 0) {
     return Ref();

@@ -26,8 +26,7 @@ PyObject* call_profiled(PyObject* self,
   // The call may drop the last reference to this object.
   const Ref held = Ref::borrow(self);
   const recorder::SpanId id = start_span(profiled.name, profiled.attrs);
-  PyObject* result =
-      call(profiled.function, args, count_and_flag, keywords);
+  PyObject* result = call(profiled.function, args, count_and_flag, keywords);
   if (result != nullptr) {
     if (SHP_LIKELY(end_span(id))) {
       return result;
@@ -74,8 +73,8 @@ PyObject* repr(PyObject* self) noexcept {
     return py.PyUnicode_FromFormat("<profiled %R>",
                                    profiled_of(self)->function);
   }
-  return py.PyUnicode_FromFormat("<profiled function %S at %p>", name.get(),
-                                 self);
+  return py.PyUnicode_FromFormat(
+      "<profiled function %S at %p>", name.get(), self);
 }
 
 // As functions do: copied by reference, pickled by their qualified name.
@@ -85,11 +84,13 @@ PyObject* reduce(PyObject* self, PyObject*) noexcept {
 
 int traverse(PyObject* self, visitproc visit, void* data) noexcept {
   const ProfiledObject& profiled = *profiled_of(self);
-  PyObject* type = py.minor >= 9
-                       ? reinterpret_cast<PyObject*>(type_of(self))
-                       : nullptr;
-  for (PyObject* object : {type, profiled.function, profiled.name,
-                           profiled.attrs, profiled.dict}) {
+  PyObject* type =
+      py.minor >= 9 ? reinterpret_cast<PyObject*>(type_of(self)) : nullptr;
+  for (PyObject* object : {type,
+                           profiled.function,
+                           profiled.name,
+                           profiled.attrs,
+                           profiled.dict}) {
     if (object != nullptr) {
       if (const int stop = visit(object, data); stop != 0) {
         return stop;
@@ -132,14 +133,22 @@ PyGetSetDef g_getset[] = {
     {"__dict__", nullptr, nullptr, nullptr, nullptr},  // filled when made
     {}};
 
-PyMemberDef g_members[] = {
-    {"__vectorcalloffset__", kMemberSsize,
-     offsetof(ProfiledObject, vectorcall), kMemberReadOnly, nullptr},
-    {"__dictoffset__", kMemberSsize, offsetof(ProfiledObject, dict),
-     kMemberReadOnly, nullptr},
-    {"__weaklistoffset__", kMemberSsize,
-     offsetof(ProfiledObject, weak_references), kMemberReadOnly, nullptr},
-    {}};
+PyMemberDef g_members[] = {{"__vectorcalloffset__",
+                            kMemberSsize,
+                            offsetof(ProfiledObject, vectorcall),
+                            kMemberReadOnly,
+                            nullptr},
+                           {"__dictoffset__",
+                            kMemberSsize,
+                            offsetof(ProfiledObject, dict),
+                            kMemberReadOnly,
+                            nullptr},
+                           {"__weaklistoffset__",
+                            kMemberSsize,
+                            offsetof(ProfiledObject, weak_references),
+                            kMemberReadOnly,
+                            nullptr},
+                           {}};
 
 PyType_Slot g_slots[] = {
     {kSlotNew, reinterpret_cast<void*>(&make)},

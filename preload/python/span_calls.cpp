@@ -15,8 +15,8 @@ SpanId refuse_name(PyObject* name) noexcept {
   char reason[120];
   const char* what = "it holds NUL";
   if (!is_a(name, kTypeIsStr)) {
-    std::snprintf(reason, sizeof(reason), "it is of type %s",
-                  type_of(name)->tp_name);
+    std::snprintf(
+        reason, sizeof(reason), "it is of type %s", type_of(name)->tp_name);
     what = reason;
   } else if (py.PyUnicode_GetLength(name) == 0) {
     what = "it is empty";
@@ -41,8 +41,7 @@ SpanId start_unattached(PyObject* name, PyObject* attrs) noexcept {
 }
 
 void hold_attrs(SpanId id, PyObject* attrs) noexcept {
-  if (id >= 0 &&
-      !spans().held.put(id, recorder::t_state, Ref::borrow(attrs))) {
+  if (id >= 0 && !spans().held.put(id, recorder::t_state, Ref::borrow(attrs))) {
     spans().bad_args.note("out of memory");
   }
 }
@@ -117,7 +116,8 @@ bool end_with_attrs(SpanId id) noexcept {
     end_encoded(id, attrs.get(), now);
   } else {
     char reason[120];
-    std::snprintf(reason, sizeof(reason),
+    std::snprintf(reason,
+                  sizeof(reason),
                   "attrs must be a dict, a callable or None, not %s",
                   type_of(attrs.get())->tp_name);
     end_bad(id, reason, now);
@@ -156,8 +156,7 @@ PyObject* span_start(PyObject*,
   if (SHP_UNLIKELY(keywords != nullptr || (count != 1 && count != 2))) {
     return span_start_unusual<layout>(args, count, keywords);
   }
-  return id_object<layout>(
-      start_span(args[0], count == 2 ? args[1] : nullptr));
+  return id_object<layout>(start_span(args[0], count == 2 ? args[1] : nullptr));
 }
 
 PyObject* not_an_id(PyObject* object) noexcept {
@@ -194,7 +193,8 @@ PyMethodDef span_start_method(IntLayout layout) noexcept {
       layout == IntLayout::kSized    ? span_start<IntLayout::kSized>
       : layout == IntLayout::kTagged ? span_start<IntLayout::kTagged>
                                      : span_start<IntLayout::kUnknown>;
-  return {"span_start", reinterpret_cast<void*>(function),
+  return {"span_start",
+          reinterpret_cast<void*>(function),
           kMethodFastKeywords,
           "span_start(name, attrs=None)\n--\n\n"
           "Start a span; return its id, -1 when nothing is recorded."};
@@ -205,7 +205,9 @@ PyMethodDef span_end_method(IntLayout layout) noexcept {
       layout == IntLayout::kSized    ? span_end<IntLayout::kSized>
       : layout == IntLayout::kTagged ? span_end<IntLayout::kTagged>
                                      : span_end<IntLayout::kUnknown>;
-  return {"span_end", reinterpret_cast<void*>(function), kMethodFastKeywords,
+  return {"span_end",
+          reinterpret_cast<void*>(function),
+          kMethodFastKeywords,
           "span_end(span_id)\n--\n\n"
           "End a span of this thread; -1 and ended ones do nothing."};
 }

@@ -59,6 +59,8 @@ union ImmortalSpanState {
 };
 extern constinit ImmortalSpanState g_span_state;
 
-inline SpanState& spans() noexcept { return g_span_state.state; }
+inline SpanState& spans() noexcept {
+  return g_span_state.state;
+}
 
 }  // namespace shp::python

@@ -76,11 +76,11 @@ PyObject* decorate(PyObject* self, PyObject* args, PyObject*) noexcept {
   }
   const Ref module(
       py.PyImport_ImportModule("service_host_profiling.collector"));
-  const Ref profile(
-      module ? py.PyObject_GetAttrString(module.get(), "profile") : nullptr);
+  const Ref profile(module ? py.PyObject_GetAttrString(module.get(), "profile")
+                           : nullptr);
   const SpanObject& span = *span_of(self);
-  PyObject* words[] = {
-      span.name, span.attrs != nullptr ? span.attrs : py._Py_NoneStruct};
+  PyObject* words[] = {span.name,
+                       span.attrs != nullptr ? span.attrs : py._Py_NoneStruct};
   const Ref decorator(profile ? call(profile.get(), words, 2, nullptr)
                               : nullptr);
   PyObject* function = py.PyTuple_GetItem(args, 0);
@@ -106,9 +106,8 @@ PyObject* get_name(PyObject* self, void*) noexcept {
 int traverse(PyObject* self, visitproc visit, void* data) noexcept {
   SpanObject& span = *span_of(self);
   // From 3.9 on the collector counts an instance's reference to its type.
-  PyObject* type = py.minor >= 9
-                       ? reinterpret_cast<PyObject*>(type_of(self))
-                       : nullptr;
+  PyObject* type =
+      py.minor >= 9 ? reinterpret_cast<PyObject*>(type_of(self)) : nullptr;
   for (PyObject* object : {type, span.name, span.attrs}) {
     if (object != nullptr) {
       if (const int stop = visit(object, data); stop != 0) {
@@ -138,14 +137,17 @@ void deallocate(PyObject* self) noexcept {
 
 PyMethodDef g_methods[] = {
     {"__enter__", reinterpret_cast<void*>(&enter), kMethodNoArgs, nullptr},
-    {"__exit__", reinterpret_cast<void*>(&leave), kMethodFastKeywords,
-     nullptr},
+    {"__exit__", reinterpret_cast<void*>(&leave), kMethodFastKeywords, nullptr},
     {}};
 
 PyGetSetDef g_getset[] = {
-    {"name", reinterpret_cast<void*>(&get_name), nullptr,
-     "The span's name.", nullptr},
-    {"attrs", reinterpret_cast<void*>(&get_attrs),
+    {"name",
+     reinterpret_cast<void*>(&get_name),
+     nullptr,
+     "The span's name.",
+     nullptr},
+    {"attrs",
+     reinterpret_cast<void*>(&get_attrs),
      reinterpret_cast<void*>(&set_attrs),
      "Attributes, as span_start takes them; read when the span ends.",
      nullptr},
@@ -180,9 +182,8 @@ PyObject* make_span_type() noexcept {
   if (g_type == nullptr) {
     g_type = reinterpret_cast<PyTypeObject*>(py.PyType_FromSpec(&g_spec));
   }
-  return g_type == nullptr
-             ? nullptr
-             : new_reference(reinterpret_cast<PyObject*>(g_type));
+  return g_type == nullptr ? nullptr
+                           : new_reference(reinterpret_cast<PyObject*>(g_type));
 }
 
 PyObject* new_span(PyObject*,
@@ -204,6 +205,8 @@ PyObject* new_span(PyObject*,
   return self;
 }
 
-void forget_types() noexcept { g_type = nullptr; }
+void forget_types() noexcept {
+  g_type = nullptr;
+}
 
 }  // namespace shp::python

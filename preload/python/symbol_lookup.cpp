@@ -26,7 +26,7 @@ uint32_t gnu_hash(const char* name) noexcept {
 // The three tables that a look-up needs; addresses are absolute.
 struct Tables {
   const uint32_t* hash = nullptr;
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   bool complete() const { return hash != nullptr && symbols && strings; }
 };
@@ -35,8 +35,8 @@ Tables tables_of(const dl_phdr_info& object) noexcept {
   const ElfW(Dyn)* dynamic = nullptr;
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     if (object.dlpi_phdr[i].p_type == PT_DYNAMIC) {
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(
-          object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr +
+                                                   object.dlpi_phdr[i].p_vaddr);
     }
   }
   Tables tables;
@@ -57,7 +57,7 @@ Tables tables_of(const dl_phdr_info& object) noexcept {
 
 // Layout of DT_GNU_HASH: bucket count, first hashed symbol, bloom words, bloom
 // shift; the bloom filter; the buckets; a hash per symbol, bit 0 ends a chain.
-const ElfW(Sym)* find_in(const Tables& tables, const Wanted& wanted) noexcept {
+const ElfW(Sym) * find_in(const Tables& tables, const Wanted& wanted) noexcept {
   const uint32_t buckets_count = tables.hash[0];
   const uint32_t first_symbol = tables.hash[1];
   const uint32_t bloom_words = tables.hash[2];
@@ -71,8 +71,7 @@ const ElfW(Sym)* find_in(const Tables& tables, const Wanted& wanted) noexcept {
   if ((word >> (wanted.hash % kBits) & word >> (second % kBits) & 1) == 0) {
     return nullptr;
   }
-  const auto* buckets =
-      reinterpret_cast<const uint32_t*>(bloom + bloom_words);
+  const auto* buckets = reinterpret_cast<const uint32_t*>(bloom + bloom_words);
   uint32_t index = buckets[wanted.hash % buckets_count];
   if (index < first_symbol) {
     return nullptr;
@@ -101,8 +100,8 @@ int look_into(dl_phdr_info* object, size_t, void* data) {
   if (symbol == nullptr) {
     return 0;
   }
-  wanted.address = reinterpret_cast<void*>(object->dlpi_addr +
-                                           symbol->st_value);
+  wanted.address =
+      reinterpret_cast<void*>(object->dlpi_addr + symbol->st_value);
   return 1;
 }
 
