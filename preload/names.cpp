@@ -14,7 +14,6 @@ namespace shp::recorder {
 namespace {
 
 constexpr std::string_view kTooMany = "(too many names)";
-constexpr uint32_t kTooManyId = 1;
 constexpr uint64_t kPopulateStep = 65536;
 
 // The registry: three anonymous mappings, touched as they fill. `count` is

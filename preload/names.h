@@ -13,6 +13,10 @@
 
 namespace shp::recorder {
 
+// What a full table calls everything else. Each such span is counted, so an id
+// is cached by its string only when it is greater.
+inline constexpr uint32_t kTooManyId = 1;
+
 // Id of `name` (1..). A full table gives the id of "(too many names)" and
 // counts; a name over kMaxNameBytes is cut there, on a character boundary.
 // kNoName when `name` is empty or holds NUL, or without memory at all.

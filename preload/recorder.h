@@ -125,13 +125,15 @@ SpanId begin_with_args(uint32_t name,
                        std::string_view json) noexcept;
 
 // Args of an ended span, at most kMaxArgsBytes of JSON object text. `deferred`
-// != 0: the args come later under that key. Both may be absent.
+// != 0: the args come later under that key. Both may be absent. Returns whether
+// a record was written: only then may add_deferred (session.h) follow.
 struct EndArgs {
   std::string_view json;
   uint64_t deferred = 0;
   bool bad = false;  // they could not be encoded: counted, span kept
+  uint64_t end_ticks = 0;  // stamp() before they were encoded; 0: stamp now
 };
-void end_with_args(SpanId id, const EndArgs& args) noexcept;
+bool end_with_args(SpanId id, const EndArgs& args) noexcept;
 
 // Appends the args that were promised under `key` to the calling thread's ring,
 // gate closed or not (session.cpp, between freeze and publish). False when

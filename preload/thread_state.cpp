@@ -396,13 +396,14 @@ bool write_record(ThreadState& state, Record head, Payload payload) {
   return true;
 }
 
-void finish_span(ThreadState& state,
+// Whether a record was written.
+bool finish_span(ThreadState& state,
                  SpanId id,
                  uint64_t now,
                  const EndArgs& args) {
   OpenSpan span;
   if (!find_open(state, id, span)) {
-    return;
+    return false;
   }
   enter(state);
   Record head{
@@ -418,11 +419,13 @@ void finish_span(ThreadState& state,
   if (kept.deferred != 0) {
     head.flags = static_cast<uint8_t>(head.flags | kHasDeferred);
   }
-  if (!write_record(state, head, {kept.deferred, kept.json})) {
+  const bool written = write_record(state, head, {kept.deferred, kept.json});
+  if (!written) {
     add_own(state.writer.ring().overflow, uint64_t{1});
   }
   close_open(state, id);
   leave(state);
+  return written;
 }
 
 // Args that were given at the start wait in a mapping of their own: no malloc,
@@ -510,19 +513,19 @@ SpanId begin_with_args(uint32_t name,
   return id;
 }
 
-void end_with_args(SpanId id, const EndArgs& args) noexcept {
+bool end_with_args(SpanId id, const EndArgs& args) noexcept {
   const uint32_t generation = recording();
   ThreadState* state = t_state;
   if (generation == 0 || id < 0 || state == nullptr) {
-    return;
+    return false;
   }
-  const uint64_t now = stamp(*state);
+  const uint64_t now = args.end_ticks != 0 ? args.end_ticks : stamp(*state);
   const KeepErrno keep;
   if (state == &g_under_construction || state->generation != generation ||
       !current(*state) || state->busy.load(std::memory_order_relaxed) != 0) {
-    return;
+    return false;
   }
-  finish_span(*state, id, now, args);
+  return finish_span(*state, id, now, args);
 }
 
 bool write_deferred(uint32_t generation,

@@ -1,10 +1,13 @@
-// What the library's constructor does for Python.
+// What the library does when it is loaded into a process: in a CPython process
+// that has not started its interpreter yet, it makes `service_host_profiling`
+// importable; in any other it does nothing.
+//
+// Called once from the library's constructor (entry.cpp), before main, on the
+// only thread. Allocates nothing itself, writes no environment, runs no Python.
 #pragma once
 
 namespace shp::python {
 
-// Called once, from the constructor of libshp.so. In a process that has no
-// CPython in it when it starts this is one look-up of a symbol.
 void on_load() noexcept;
 
 }  // namespace shp::python

@@ -1,0 +1,228 @@
+// service_host_profiling._native: the module that holds the functions. The same
+// PyInit__native serves the preloaded library (a builtin, see on_load.cpp) and
+// the installed package (an ordinary extension).
+#include "preload/python/native_module.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "preload/python/embedded_sources.h"
+#include "preload/python/lifecycle.h"
+#include "preload/python/span_calls.h"
+#include "preload/python/symbol_lookup.h"
+#include "preload/python/types.h"
+
+namespace shp::python {
+namespace {
+
+PyObject* library_path(PyObject*, PyObject*) noexcept {
+  Dl_info where;
+  if (dladdr(reinterpret_cast<void*>(&library_path), &where) == 0 ||
+      where.dli_fname == nullptr) {
+    return none();
+  }
+  return py.PyUnicode_DecodeFSDefaultAndSize(
+      where.dli_fname, static_cast<Py_ssize_t>(std::strlen(where.dli_fname)));
+}
+
+// embedded_source(module_name) -> (bytes, is_package) or None
+PyObject* embedded_source(PyObject*, PyObject* name) noexcept {
+  for (const EmbeddedSource& source : embedded_sources()) {
+    if (!is_a(name, kTypeIsStr) ||
+        py.PyUnicode_CompareWithASCIIString(name, source.module) != 0) {
+      continue;
+    }
+    Ref both(py.PyTuple_New(2));
+    Ref bytes(py.PyBytes_FromStringAndSize(
+        source.text, static_cast<Py_ssize_t>(source.bytes)));
+    if (!both || !bytes) {
+      return nullptr;
+    }
+    py.PyTuple_SetItem(both.get(), 0, bytes.release());
+    py.PyTuple_SetItem(both.get(),
+                       1,
+                       new_reference(source.is_package ? py._Py_TrueStruct
+                                                       : py._Py_FalseStruct));
+    return both.release();
+  }
+  return none();
+}
+
+PyObject* nothing(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) noexcept {
+  return none();
+}
+
+template <typename Function>
+void* address(Function* function) noexcept {
+  return reinterpret_cast<void*>(function);
+}
+
+PyMethodDef g_methods[] = {
+    {},  // span_start and span_end, chosen when the interpreter is known
+    {},
+    {"span",
+     address(new_span),
+     kMethodFastKeywords,
+     "span(name, attrs=None)\n--\n\n"
+     "A context manager and decorator that records a span."},
+    {"start",
+     address(lifecycle_start),
+     kMethodFastKeywords,
+     "start(output_dir, *, session_id=None)\n--\n\n"
+     "Begin this process's session; return the path that stop() publishes."},
+    {"stop",
+     address(lifecycle_stop),
+     kMethodFastKeywords,
+     "stop()\n--\n\n"
+     "End the session; return the path of the published file."},
+    {"active",
+     address(lifecycle_active),
+     kMethodNoArgs,
+     "active()\n--\n\nThe running session's (path, pid), or None."},
+    {"lifecycle",
+     address(lifecycle_lock),
+     kMethodNoArgs,
+     "lifecycle()\n--\n\nThe RLock that start and stop hold."},
+    {"after_fork",
+     address(lifecycle_after_fork),
+     kMethodNoArgs,
+     "after_fork()\n--\n\nForget the parent's session in a forked child."},
+    {"library_path",
+     address(library_path),
+     kMethodNoArgs,
+     "library_path()\n--\n\nWhere this library was loaded from."},
+    {"embedded_source",
+     address(embedded_source),
+     kMethodOneArg,
+     "embedded_source(module)\n--\n\nIts (bytes, is_package), or None."},
+    {}};
+
+// What a call costs by itself: the baseline of tests/bench/python_bench.py.
+PyMethodDef g_bench_methods[] = {
+    {"no_op_start", address(nothing), kMethodFastKeywords, nullptr},
+    {"no_op_end", address(nothing), kMethodFastKeywords, nullptr},
+    {}};
+
+// The interpreter is gone when this runs; another may be started later.
+void forget_interpreter() {
+  IdObjects::forget();
+  NameCache::forget();
+  spans().forget();
+  forget_lifecycle();
+  forget_types();
+}
+
+bool register_after_fork(PyObject* module) noexcept {
+  static bool done = false;
+  if (done) {
+    return true;
+  }
+  const Ref os(py.PyImport_ImportModule("os"));
+  const Ref registrar(
+      os ? py.PyObject_GetAttrString(os.get(), "register_at_fork") : nullptr);
+  const Ref function(py.PyObject_GetAttrString(module, "after_fork"));
+  const Ref no_args(py.PyTuple_New(0));
+  const Ref options(py.PyDict_New());
+  if (!registrar || !function || !no_args || !options ||
+      py.PyDict_SetItemString(
+          options.get(), "after_in_child", function.get()) != 0) {
+    return false;
+  }
+  const Ref registered(
+      py.PyObject_Call(registrar.get(), no_args.get(), options.get()));
+  done = static_cast<bool>(registered);
+  return done;
+}
+
+bool add_type(PyObject* module, const char* name, PyObject* type) noexcept {
+  Ref owned(type);
+  if (!owned || py.PyModule_AddObject(module, name, owned.get()) != 0) {
+    return false;
+  }
+  static_cast<void>(owned.release());  // the module took it
+  return true;
+}
+
+int refuse(const char* why) noexcept {
+  py.PyErr_Format(*py.PyExc_ImportError, "service_host_profiling: %s", why);
+  return -1;
+}
+
+int execute(PyObject* module) noexcept {
+  if (py.current_interpreter() != py.PyInterpreterState_Main()) {
+    return refuse("sub-interpreters are not supported");
+  }
+  const IntLayout layout = IdObjects::set_up();
+  g_methods[0] = span_start_method(layout);
+  g_methods[1] = span_end_method(layout);
+  static bool exits = false;
+  exits = exits || py.Py_AtExit(forget_interpreter) == 0;
+  if (!set_up_lifecycle() || py.PyModule_AddFunctions(module, g_methods) != 0 ||
+      !add_type(module, "Span", make_span_type()) ||
+      !add_type(module, "Profiled", make_profiled_type()) ||
+      !register_after_fork(module)) {
+    return -1;
+  }
+  return std::getenv("SHP_BENCH") == nullptr
+             ? 0
+             : py.PyModule_AddFunctions(module, g_bench_methods);
+}
+
+PyModuleDef_Slot g_slots[] = {{kModuleExec, reinterpret_cast<void*>(&execute)},
+                              {},  // 3.12: that sub-interpreters are refused
+                              {}};
+
+PyModuleDef g_definition = {{1, nullptr},
+                            nullptr,
+                            0,
+                            nullptr,
+                            "_native",
+                            "Spans of service_host_profiling.",
+                            0,
+                            nullptr,
+                            g_slots,
+                            nullptr,
+                            nullptr,
+                            nullptr};
+
+}  // namespace
+
+bool prepare_interpreter() noexcept {
+  const char* problem = unsupported_build(find_loaded_symbol);
+  if (problem == nullptr) {
+    problem = load_cpython();
+  }
+  if (problem == nullptr) {
+    return true;
+  }
+  // Not even this much may be there.
+  using Raise = void (*)(PyObject*, const char*);
+  const auto raise =
+      reinterpret_cast<Raise>(dlsym(RTLD_DEFAULT, "PyErr_SetString"));
+  auto** type =
+      reinterpret_cast<PyObject**>(dlsym(RTLD_DEFAULT, "PyExc_ImportError"));
+  if (raise != nullptr && type != nullptr) {
+    raise(*type, problem);
+  }
+  return false;
+}
+
+PyObject* init_native() noexcept {
+  if (!prepare_interpreter()) {
+    return nullptr;
+  }
+  if (py.minor >= 12) {
+    g_slots[1] = {kModuleMultipleInterpreters, nullptr};
+  }
+  return py.PyModuleDef_Init(&g_definition);
+}
+
+}  // namespace shp::python
+
+extern "C" [[gnu::visibility("default")]] shp::python::PyObject*
+PyInit__native() {
+  return shp::python::init_native();
+}

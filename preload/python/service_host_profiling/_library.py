@@ -1,0 +1,107 @@
+"""Where libshp.so and the `shp` program are, and how the library is loaded.
+
+Three ways in: preloaded before CPython started (the package is then a builtin
+whose modules come out of the library), preloaded into a program that loads
+CPython later, or not preloaded and found beside this package.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+
+_LIBRARY = "libshp.so"
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def _preloaded_path():
+    """What LD_PRELOAD names, so that it is not loaded a second time."""
+    words = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    for word in words:
+        if os.path.basename(word) == _LIBRARY:
+            return word
+    return None
+
+
+def is_builtin():
+    return _PACKAGE in sys.builtin_module_names
+
+
+def is_preloaded():
+    return is_builtin() or _preloaded_path() is not None
+
+
+def _package_directory():
+    # Embedded modules have no __file__.
+    file = globals().get("__file__")
+    return os.path.dirname(os.path.abspath(file)) if file else None
+
+
+def _candidates():
+    preloaded = _preloaded_path()
+    if preloaded:
+        yield preloaded
+    directory = _package_directory()
+    if directory:
+        yield os.path.join(directory, _LIBRARY)
+    for key in ("stdlib", "platstdlib"):
+        # PREFIX/lib/python3.X: the library of a system-wide install is above.
+        above = os.path.dirname(sysconfig.get_paths()[key])
+        yield os.path.join(above, _LIBRARY)
+        multiarch = sysconfig.get_config_var("MULTIARCH")
+        if multiarch:
+            yield os.path.join(above, multiarch, _LIBRARY)
+
+
+def library_path():
+    """Absolute path of libshp.so, or None where there is none."""
+    if is_builtin():
+        from . import _native
+        return _native.library_path()
+    for path in _candidates():
+        if os.path.isfile(path):
+            return os.path.abspath(path)
+    return None
+
+
+def load_native():
+    """The module `_native`, out of libshp.so; ImportError where it is not."""
+    name = f"{_PACKAGE}._native"
+    if name in sys.modules:
+        return sys.modules[name]
+    if is_builtin():
+        from importlib import import_module
+        return import_module(name)
+    path = library_path()
+    if path is None:
+        raise ImportError(
+            f"{_LIBRARY} is neither preloaded nor beside {_PACKAGE}; unset "
+            "HOST_SERVICE_PROFILER_ENABLE to run without recording", name=name)
+    from importlib.machinery import ExtensionFileLoader
+    from importlib.util import module_from_spec, spec_from_file_location
+    loader = ExtensionFileLoader(name, path)
+    spec = spec_from_file_location(name, path, loader=loader)
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules[name] = module
+    setattr(sys.modules[_PACKAGE], "_native", module)
+    return module
+
+
+def program_path():
+    """The `shp` program that belongs to this library, or None."""
+    library = library_path()
+    directories = []
+    if library:
+        beside = os.path.dirname(os.path.realpath(library))
+        directories += [beside, os.path.join(beside, "..", "cli"),
+                        os.path.join(beside, "..", "bin"),
+                        os.path.join(beside, "..", "..", "bin")]
+    elif _package_directory():
+        directories.append(_package_directory())
+    directories.append(sysconfig.get_path("scripts"))
+    for directory in directories:
+        path = os.path.join(directory, "shp")
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.normpath(path)
+    return shutil.which("shp")

@@ -1,0 +1,1 @@
+"""Bindings to frameworks, each attached by hand; none imports its framework."""
