@@ -11,7 +11,9 @@
 namespace shp {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // Behind the run of bytes that a string may hold without a second look.
 const char* skip_plain(const char* at, const char* end) {
@@ -20,13 +22,12 @@ const char* skip_plain(const char* at, const char* end) {
   const __m128i backslash = _mm_set1_epi8('\\');
   const __m128i space = _mm_set1_epi8(' ');
   while (end - at >= 16) {
-    const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     // A signed comparison: bytes from 0x80 up count as less than a space.
-    const __m128i special = _mm_or_si128(
-        _mm_cmplt_epi8(bytes, space),
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote),
-                     _mm_cmpeq_epi8(bytes, backslash)));
+    const __m128i special =
+        _mm_or_si128(_mm_cmplt_epi8(bytes, space),
+                     _mm_or_si128(_mm_cmpeq_epi8(bytes, quote),
+                                  _mm_cmpeq_epi8(bytes, backslash)));
     const int mask = _mm_movemask_epi8(special);
     if (mask != 0) {
       return at + __builtin_ctz(static_cast<unsigned>(mask));
@@ -72,9 +73,8 @@ const char* check_escape(const char* at, const char* end) {
   if (at[1] == 'u') {
     return hex4(at + 2, end) < 0 ? nullptr : at + 6;
   }
-  return std::strchr("\"\\/bfnrt", at[1]) != nullptr && at[1] != '\0'
-             ? at + 2
-             : nullptr;
+  return std::strchr("\"\\/bfnrt", at[1]) != nullptr && at[1] != '\0' ? at + 2
+                                                                      : nullptr;
 }
 
 // Length of the valid UTF-8 sequence that starts with a byte >= 0x80; 0 if it
@@ -334,8 +334,12 @@ void append_utf8(std::string& out, uint32_t code) {
   }
 }
 
-bool is_high(int unit) { return unit >= 0xd800 && unit < 0xdc00; }
-bool is_low(int unit) { return unit >= 0xdc00 && unit < 0xe000; }
+bool is_high(int unit) {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+bool is_low(int unit) {
+  return unit >= 0xdc00 && unit < 0xe000;
+}
 
 // `at` is at the "u" of an escape; returns the position behind it, or behind
 // the second escape of a surrogate pair.

@@ -42,8 +42,8 @@ std::string json_quote(std::string_view text);
 
 // Calls `member(key, value)` for each member of an object that is_json(); the
 // key is unescaped, the value is its text. Stops when `member` says false.
-using JsonMember = std::function<bool(std::string_view key,
-                                      std::string_view value)>;
+using JsonMember =
+    std::function<bool(std::string_view key, std::string_view value)>;
 void for_each_member(std::string_view object, const JsonMember& member);
 
 }  // namespace shp

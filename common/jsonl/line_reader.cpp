@@ -158,7 +158,9 @@ class MetadataReader {
 };
 
 // Times that no sum or difference of two of them can overflow with.
-bool is_time(int64_t ns) { return ns >= -(1LL << 61) && ns <= (1LL << 61); }
+bool is_time(int64_t ns) {
+  return ns >= -(1LL << 61) && ns <= (1LL << 61);
+}
 
 void check_times(const HostMetadata& metadata, MetadataReader& reader) {
   const std::pair<const char*, int64_t> times[] = {
@@ -406,7 +408,8 @@ Status LineReader::check_end() const {
   }
   return error(name_ + ": holds " + std::to_string(spans_) +
                " spans, its metadata says " +
-               std::to_string(metadata_.written_spans) + " (cut off or edited)");
+               std::to_string(metadata_.written_spans) +
+               " (cut off or edited)");
 }
 
 Result<bool> LineReader::next(HostSpan& span) {

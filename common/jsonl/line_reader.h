@@ -1,10 +1,10 @@
 // Reads one closed host file (span_format.h): ours and the predecessor's.
 //
-// For `shp export`, `shp merge-dir` and tests. open_host_file() reads and checks
-// the metadata line; next() gives one span after the other and, at the end of
-// the file, checks that it held as many spans as its metadata says. Memory is
-// bounded by the longest line. The file is not trusted: the first thing that is
-// wrong ends the reading with one Error, "PATH: line N: what".
+// For `shp export`, `shp merge-dir` and tests. open_host_file() reads and
+// checks the metadata line; next() gives one span after the other and, at the
+// end of the file, checks that it held as many spans as its metadata says.
+// Memory is bounded by the longest line. The file is not trusted: the first
+// thing that is wrong ends the reading with one Error, "PATH: line N: what".
 //
 // One reader belongs to one thread. A span's texts point into the reader's
 // buffer and last until the next call of next().
@@ -47,10 +47,10 @@ struct HostMetadata {
 struct HostSpan {
   int64_t id = 0;
   int64_t tid = 0;
-  int64_t start_ns = 0;     // CLOCK_MONOTONIC
+  int64_t start_ns = 0;  // CLOCK_MONOTONIC
   int64_t duration_ns = 0;
-  std::string_view name;    // JSON string, with its quotes
-  std::string_view args;    // JSON object
+  std::string_view name;  // JSON string, with its quotes
+  std::string_view args;  // JSON object
 };
 
 // A line of type "clock": REALTIME and RAW at `monotonic_ns`, each off by half

@@ -29,8 +29,7 @@ struct Cursor {
 
   std::string_view text(const char* behind) {
     ok = behind != nullptr;
-    const std::string_view taken(at,
-                                 ok ? static_cast<size_t>(behind - at) : 0);
+    const std::string_view taken(at, ok ? static_cast<size_t>(behind - at) : 0);
     at = ok ? behind : at;
     return taken;
   }
@@ -171,8 +170,8 @@ std::string parse_any_span(std::string_view line, SpanLine& out) {
 
 std::string line_type(std::string_view line) {
   std::string type;
-  if (line.empty() || *skip_json_space(line.data(),
-                                       line.data() + line.size()) != '{') {
+  if (line.empty() ||
+      *skip_json_space(line.data(), line.data() + line.size()) != '{') {
     return type;
   }
   for_each_member(line, [&](std::string_view key, std::string_view value) {
