@@ -1,13 +1,54 @@
+#include <cstdio>
+#include <memory>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/trace/export.h"
 
 namespace shp {
+namespace {
+
+struct ExportOptions {
+  std::vector<std::string> inputs;
+  std::string output;
+};
+
+int run_export(const ExportOptions& options) {
+  const Result<ExportReport> report =
+      export_trace(options.inputs, options.output);
+  if (!report) {
+    std::fprintf(stderr, "shp export: %s\n", report.error().message.c_str());
+    return 1;
+  }
+  for (const std::string& warning : report->warnings) {
+    std::fprintf(stderr, "shp export: warning: %s\n", warning.c_str());
+  }
+  std::fprintf(options.output == "-" ? stderr : stdout,
+               "%s: %llu spans from %llu host files\n",
+               options.output.c_str(),
+               static_cast<unsigned long long>(report->spans),
+               static_cast<unsigned long long>(report->files));
+  return 0;
+}
+
+}  // namespace
 
 void add_export(CLI::App& app, int& status) {
+  const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb = app.add_subcommand(
       "export", "Write closed host files as one Chrome trace");
-  verb->callback([&status] { status = 1; });
+  verb->add_option(
+          "FILE", options->inputs, "Host files, or directories of them")
+      ->required();
+  verb->add_option("-o,--output",
+                   options->output,
+                   "OUT.json, OUT.json.gz, or - for standard output")
+      ->required();
+  verb->footer(
+      "Example:\n  shp export out/ -o trace.json.gz\n"
+      "then open trace.json.gz in https://ui.perfetto.dev");
+  verb->callback([options, &status] { status = run_export(*options); });
 }
 
 }  // namespace shp

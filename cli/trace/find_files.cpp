@@ -1,0 +1,137 @@
+#include "cli/trace/find_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/trace/byte_source.h"
+#include "cli/trace/gz_source.h"
+#include "cli/trace/output_file.h"
+#include "common/base/unique_fd.h"
+#include "common/jsonl/span_format.h"
+
+namespace shp {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool named_like_a_trace(const std::string& path) {
+  return ends_with(path, ".json") || ends_with(path, ".json.gz");
+}
+
+// All entries that are not directories, sorted.
+Result<std::vector<fs::directory_entry>> list(const std::string& root) {
+  std::error_code problem;
+  fs::recursive_directory_iterator at(
+      root, fs::directory_options::skip_permission_denied, problem);
+  std::vector<fs::directory_entry> entries;
+  while (!problem && at != fs::recursive_directory_iterator()) {
+    if (!at->is_directory(problem) || at->is_symlink(problem)) {
+      entries.push_back(*at);
+    }
+    at.increment(problem);
+  }
+  if (problem) {
+    return error(root + ": " + problem.message());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+bool is_regular(const fs::directory_entry& entry) {
+  std::error_code problem;
+  return !entry.is_symlink(problem) && entry.is_regular_file(problem);
+}
+
+// The first bytes of a file; empty when it cannot be read.
+std::string head_of(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string head(4096, '\0');
+  const size_t got =
+      fd ? read_at(fd.get(), head.data(), head.size(), 0).value_or(0) : 0;
+  head.resize(got);
+  return head;
+}
+
+// gzip, or text whose first character opens an object or an array.
+bool may_be_trace(const std::string& head) {
+  if (head.substr(0, 2) == "\x1f\x8b") {
+    return true;
+  }
+  const std::string text =
+      head.substr(0, 3) == "\xef\xbb\xbf" ? head.substr(3) : head;
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos &&
+         (text[first] == '{' || text[first] == '[');
+}
+
+// Why an entry is left alone without a look at its JSON; empty when it is not.
+std::string passed_by(const fs::directory_entry& entry,
+                      const std::string& path) {
+  std::error_code problem;
+  if (entry.is_symlink(problem)) {
+    return "is a link";
+  }
+  if (!entry.is_regular_file(problem)) {
+    return "is no regular file";
+  }
+  if (ends_with(path, ".tmp")) {
+    return "is a writer's unfinished file";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> find_host_files(const std::string& root) {
+  const Result<std::vector<fs::directory_entry>> entries = list(root);
+  if (!entries) {
+    return tl::unexpected<Error>(entries.error());
+  }
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : *entries) {
+    const std::string path = entry.path().string();
+    if (is_regular(entry) && ends_with(path, kHostFileSuffix)) {
+      found.push_back(path);
+    }
+  }
+  return found;
+}
+
+Result<FoundFiles> find_trace_files(const std::string& root) {
+  const Result<std::vector<fs::directory_entry>> entries = list(root);
+  if (!entries) {
+    return tl::unexpected<Error>(entries.error());
+  }
+  FoundFiles found;
+  for (const fs::directory_entry& entry : *entries) {
+    const std::string path = entry.path().string();
+    const std::string name = file_name_of(path);
+    const bool host_file = path.find(kHostFileSuffix) != std::string::npos;
+    const bool ours =
+        name.compare(0, kTemporaryPrefix.size(), kTemporaryPrefix) == 0;
+    if (host_file || ours) {
+      continue;
+    }
+    const std::string reason = passed_by(entry, path);
+    if (!reason.empty()) {
+      if (path.find(".json") != std::string::npos) {
+        found.passed.push_back({path, reason});
+      }
+      continue;
+    }
+    if (may_be_trace(head_of(path)) || named_like_a_trace(path)) {
+      found.files.push_back(path);
+    }
+  }
+  return found;
+}
+
+}  // namespace shp

@@ -1,0 +1,31 @@
+// What lies under a directory: host files to read, files that may be traces.
+//
+// Walks without following links, in a fixed order (by path, byte for byte).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace shp {
+
+// A file that is no trace by its name or kind alone, and why.
+struct PassedFile {
+  std::string path;
+  std::string reason;
+};
+
+struct FoundFiles {
+  std::vector<std::string> files;
+  std::vector<PassedFile> passed;
+};
+
+// Closed host files: *.jsonl, and SQLite files by their first bytes.
+Result<std::vector<std::string>> find_host_files(const std::string& root);
+
+// Every other file whose first bytes may begin a trace; `passed` has those that
+// look like one by name and are none.
+Result<FoundFiles> find_trace_files(const std::string& root);
+
+}  // namespace shp

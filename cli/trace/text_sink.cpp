@@ -1,0 +1,90 @@
+#include "cli/trace/text_sink.h"
+
+#include <unistd.h>
+
+#include "common/base/check.h"
+
+namespace shp {
+namespace {
+
+constexpr size_t kBufferBytes = 256U << 10;
+
+// Spans are short repeated texts: higher levels take several times as long for
+// a few per cent.
+constexpr int kLevel = 4;
+constexpr int kGzipFormat = MAX_WBITS + 16;
+
+}  // namespace
+
+Status write_fully(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) {
+      continue;
+    }
+    if (put < 0) {
+      return errno_error("writing", errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+  return {};
+}
+
+FdSink::FdSink(int fd) : fd_(fd) {
+  buffer_.reserve(kBufferBytes);
+}
+
+Status FdSink::write(std::string_view text) {
+  if (buffer_.size() + text.size() > kBufferBytes) {
+    const Status flushed = finish();
+    if (!flushed || text.size() > kBufferBytes) {
+      return flushed ? write_fully(fd_, text) : flushed;
+    }
+  }
+  buffer_ += text;
+  return {};
+}
+
+Status FdSink::finish() {
+  const Status written = write_fully(fd_, buffer_);
+  buffer_.clear();
+  return written;
+}
+
+GzSink::GzSink(int fd) : fd_(fd), out_(kBufferBytes) {
+  SHP_CHECK(
+      deflateInit2(
+          &stream_, kLevel, Z_DEFLATED, kGzipFormat, 9, Z_DEFAULT_STRATEGY) ==
+      Z_OK);
+}
+
+GzSink::~GzSink() {
+  deflateEnd(&stream_);
+}
+
+Status GzSink::deflate_some(std::string_view text, int flush) {
+  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream_.avail_in = static_cast<unsigned>(text.size());
+  do {
+    stream_.next_out = out_.data();
+    stream_.avail_out = static_cast<unsigned>(out_.size());
+    deflate(&stream_, flush);
+    const size_t made = out_.size() - stream_.avail_out;
+    const Status written =
+        write_fully(fd_, {reinterpret_cast<const char*>(out_.data()), made});
+    if (!written) {
+      return written;
+    }
+  } while (stream_.avail_out == 0);
+  return {};
+}
+
+Status GzSink::write(std::string_view text) {
+  return deflate_some(text, Z_NO_FLUSH);
+}
+
+Status GzSink::finish() {
+  return deflate_some({}, Z_FINISH);
+}
+
+}  // namespace shp
