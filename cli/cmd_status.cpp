@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/daemon_client.h"
+#include "common/base/clock.h"
 #include "common/protocol/socket_path.h"
 
 namespace shp {
@@ -31,6 +32,10 @@ int no_daemon(const std::vector<std::string>& tried) {
   }
   fmt::print(stderr, "shp status: no daemon answers at {}\n", places);
   return 1;
+}
+
+double seconds_since(int64_t realtime_ns) {
+  return static_cast<double>(clock_ns(CLOCK_REALTIME) - realtime_ns) / 1e9;
 }
 
 std::string duration(double seconds) {
@@ -63,7 +68,7 @@ void print_table(const std::string& socket, const DaemonStatus& status) {
                session.pid,
                session.spans,
                session.dropped,
-               duration(session.seconds),
+               duration(seconds_since(session.started_realtime_ns)),
                session.directory,
                session.file);
   }

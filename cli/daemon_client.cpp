@@ -36,22 +36,17 @@ void take(const Value& object, const char* key, uint64_t& out) {
   }
 }
 
-void take(const Value& object, const char* key, double& out) {
-  if (const Value* value = member(object, key); value && value->IsNumber()) {
-    out = value->GetDouble();
-  }
-}
-
 SessionStatus session_of(const Value& object) {
   SessionStatus session;
   take(object, "pid", session.pid);
+  take(object, "host_pid", session.pid);
   take(object, "session_id", session.session_id);
   take(object, "directory", session.directory);
   take(object, "file", session.file);
   take(object, "state", session.state);
   take(object, "written_spans", session.spans);
   take(object, "dropped_spans", session.dropped);
-  take(object, "seconds", session.seconds);
+  take(object, "started_realtime_ns", session.started_realtime_ns);
   return session;
 }
 

@@ -12,14 +12,14 @@
 namespace shp {
 
 struct SessionStatus {
-  int64_t pid = 0;  // as this machine's first pid namespace sees it
+  int64_t pid = 0;  // as the daemon sees it
   std::string session_id;
   std::string directory;  // as the client named it
   std::string file;       // its name in there
   std::string state;
   uint64_t spans = 0;  // lines written so far
   uint64_t dropped = 0;
-  double seconds = 0;  // since its start
+  int64_t started_realtime_ns = 0;
 };
 
 struct DaemonStatus {

@@ -178,11 +178,11 @@ TEST_CASE("a capture knows what is new, and pending from closed") {
 TEST_CASE("a daemon's answer is read as far as it is understood") {
   const auto status = shp::parse_status(
       R"({"version":"9","pid":3,"more":[1],"sessions":[7,)"
-      R"({"pid":5,"directory":"/d","state":"recording","written_spans":9}]})");
+      R"({"pid":5,"host_pid":55,"directory":"/d","state":"recording","written_spans":9}]})");
   REQUIRE(status);
   CHECK(status->version == "9");
   REQUIRE(status->sessions.size() == 1);
-  CHECK(status->sessions[0].pid == 5);
+  CHECK(status->sessions[0].pid == 55);
   CHECK(status->sessions[0].directory == "/d");
   CHECK(status->sessions[0].spans == 9);
   CHECK(status->sessions[0].file.empty());
