@@ -24,8 +24,8 @@ bool layout_holds() noexcept {
   int64_t back = 0;
   return number.head.ob_refcnt == 1 && number.size == int_size<layout>(3) &&
          reinterpret_cast<IntObject*>(two.get())->size == int_size<layout>(2) &&
-         read_int<layout>(three.get(), back) && back == kProbe &&
-         read_int<layout>(two.get(), back) &&
+         read_id<layout>(three.get(), back) && back == kProbe &&
+         read_id<layout>(two.get(), back) &&
          back == (kProbe & 0x0fff'ffff'ffff);
 }
 
@@ -49,8 +49,7 @@ IntLayout IdObjects::set_up() noexcept {
                                ? IntLayout::kTagged
                                : IntLayout::kUnknown;
   for (uint32_t i = 0; layout != IntLayout::kUnknown && i < kCount; ++i) {
-    if (ring_[i] == nullptr && replace(i) == nullptr) {
-      py.PyErr_Clear();
+    if (ring_[i] == nullptr && !replace(i)) {
       return IntLayout::kUnknown;
     }
   }
@@ -63,14 +62,24 @@ void IdObjects::forget() noexcept {
 
 // A fresh int of three digits, so that any id fits; the old one goes on for
 // whoever holds it.
-IntObject* IdObjects::replace(uint32_t index) noexcept {
+bool IdObjects::replace(uint32_t index) noexcept {
   PyObject* fresh = py.PyLong_FromLongLong(kProbe);
   if (fresh == nullptr) {
-    return nullptr;
+    py.PyErr_Clear();
+    return false;
   }
-  Ref old(&ring_[index]->head);
+  const Ref old(ring_[index] == nullptr ? nullptr : &ring_[index]->head);
   ring_[index] = reinterpret_cast<IntObject*>(fresh);
-  return ring_[index];
+  return true;
+}
+
+// The place whose turn it was is ready for the next round.
+PyObject* IdObjects::make_unusual(int64_t id) noexcept {
+  const uint32_t index = (next_ - 1) % kCount;
+  if (ring_[index] != nullptr && ring_[index]->head.ob_refcnt != 1) {
+    replace(index);
+  }
+  return py.PyLong_FromLongLong(id);
 }
 
 }  // namespace shp::python

@@ -35,28 +35,29 @@ inline constexpr uint64_t int_size(uint64_t digits) {
   return layout == IntLayout::kTagged ? digits << 3 : digits;
 }
 
-// The value of a Python int that fits; false (without an exception) for any
-// other object. Values that are no id come out as -1.
+// The value of any Python int; false (without an exception) for what is none.
+// Values that are no span's id come out as -1.
 bool read_int_slow(PyObject* object, int64_t& value) noexcept;
 
+// The value of an int of the size that ids have; false for anything else.
 template <IntLayout layout>
-inline bool read_int(PyObject* object, int64_t& value) noexcept {
-  if (layout != IntLayout::kUnknown && object->ob_type == py.PyLong_Type)
-      [[likely]] {
-    const auto* number = reinterpret_cast<const IntObject*>(object);
-    if (number->size == int_size<layout>(2)) [[likely]] {
-      value = static_cast<int64_t>(uint64_t{number->digits[1]} << 30 |
-                                   number->digits[0]);
-      return true;
-    }
-    if (number->size == int_size<layout>(3) && number->digits[2] < 8) {
-      value = static_cast<int64_t>(uint64_t{number->digits[2]} << 60 |
-                                   uint64_t{number->digits[1]} << 30 |
-                                   number->digits[0]);
-      return true;
-    }
+inline bool read_id(const PyObject* object, int64_t& value) noexcept {
+  if (layout == IntLayout::kUnknown || object->ob_type != py.PyLong_Type) {
+    return false;
   }
-  return read_int_slow(object, value);
+  const auto* number = reinterpret_cast<const IntObject*>(object);
+  if (number->size == int_size<layout>(2)) [[likely]] {
+    value = static_cast<int64_t>(uint64_t{number->digits[1]} << 30 |
+                                 number->digits[0]);
+    return true;
+  }
+  if (number->size == int_size<layout>(3) && number->digits[2] < 8) {
+    value = static_cast<int64_t>(uint64_t{number->digits[2]} << 60 |
+                                 uint64_t{number->digits[1]} << 30 |
+                                 number->digits[0]);
+    return true;
+  }
+  return false;
 }
 
 class IdObjects {
@@ -66,25 +67,20 @@ class IdObjects {
   // The interpreter has ended and its objects with it.
   static void forget() noexcept;
 
-  // A new reference to an int of this value, >= 0.
+  // A new reference to an int of this value, which is an id or -1.
   template <IntLayout layout>
   static PyObject* make(int64_t id) noexcept {
-    if constexpr (layout == IntLayout::kUnknown) {
-      return py.PyLong_FromLongLong(id);
-    }
     IntObject* number = ring_[next_++ % kCount];
-    if (number->head.ob_refcnt != 1) [[unlikely]] {
-      number = replace((next_ - 1) % kCount);
-      if (number == nullptr) {
-        return py.PyLong_FromLongLong(id);
-      }
+    if (layout == IntLayout::kUnknown || id >> 30 <= 0 ||
+        number->head.ob_refcnt != 1) [[unlikely]] {
+      return make_unusual(id);
     }
     number->head.ob_refcnt = 2;
     const auto bits = static_cast<uint64_t>(id);
     number->digits[0] = static_cast<uint32_t>(bits & kDigit);
     number->digits[1] = static_cast<uint32_t>(bits >> 30 & kDigit);
     number->digits[2] = static_cast<uint32_t>(bits >> 60);
-    number->size = int_size<layout>(digits_of(bits));
+    number->size = int_size<layout>(bits >> 60 == 0 ? 2 : 3);
     return &number->head;
   }
 
@@ -92,13 +88,10 @@ class IdObjects {
   static constexpr uint32_t kCount = 16;
   static constexpr uint64_t kDigit = (1U << 30) - 1;
 
-  static uint64_t digits_of(uint64_t bits) noexcept {
-    if (bits >> 30 == 0) [[unlikely]] {
-      return bits == 0 ? 0 : 1;
-    }
-    return bits >> 60 == 0 ? 2 : 3;
-  }
-  static IntObject* replace(uint32_t index) noexcept;
+  // Small ones, and those whose turn finds an int that is in use.
+  [[gnu::noinline, gnu::cold]] static PyObject* make_unusual(
+      int64_t id) noexcept;
+  static bool replace(uint32_t index) noexcept;
 
   static IntObject* ring_[kCount];
   static uint32_t next_;

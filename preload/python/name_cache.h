@@ -24,6 +24,12 @@ class NameCache {
     return look_up(name);
   }
 
+  // The same for a name that was seen before, kNoName for any other.
+  static uint32_t cached_id_of(const PyObject* name) noexcept {
+    const Entry& entry = entries_[index_of(name)];
+    return entry.name == name ? entry.id : kNoName;
+  }
+
   // The interpreter has ended and its objects with it.
   static void forget() noexcept;
 

@@ -130,17 +130,27 @@ namespace {
 constexpr Signature kSpanStart{"span_start", {"name", "attrs"}, 2, 1, 2};
 constexpr Signature kSpanEnd{"span_end", {"span_id"}, 1, 1, 1};
 
-// -1 as the interpreter's own small int.
 template <IntLayout layout>
 PyObject* id_object(SpanId id) noexcept {
-  return SHP_LIKELY(id >= 0) ? IdObjects::make<layout>(id)
-                             : py.PyLong_FromLongLong(id);
+  return IdObjects::make<layout>(id);
 }
 
+// None: a counted reference up to 3.11, immortal from 3.12.
 template <IntLayout layout>
-PyObject* span_start_unusual(PyObject* const* args,
-                             Py_ssize_t count,
-                             PyObject* keywords) noexcept {
+PyObject* quick_none() noexcept {
+  if constexpr (layout == IntLayout::kSized) {
+    ++py._Py_NoneStruct->ob_refcnt;
+    return py._Py_NoneStruct;
+  }
+  return none();
+}
+
+// Everything but one name or one id, given by position, while a session runs:
+// kept out of line so that the usual call saves no registers for it.
+
+template <IntLayout layout>
+[[gnu::noinline, gnu::cold]] PyObject* span_start_unusual(
+    PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
   PyObject* parsed[3];
   if (!parse_arguments(kSpanStart, args, count, keywords, parsed)) {
     return nullptr;
@@ -149,23 +159,45 @@ PyObject* span_start_unusual(PyObject* const* args,
 }
 
 template <IntLayout layout>
+[[gnu::noinline]] PyObject* span_start_with_attrs(PyObject* name,
+                                                  PyObject* attrs) noexcept {
+  return id_object<layout>(start_span(name, attrs));
+}
+
+template <IntLayout layout>
 PyObject* span_start(PyObject*,
                      PyObject* const* args,
                      Py_ssize_t count,
                      PyObject* keywords) noexcept {
-  if (SHP_UNLIKELY(keywords != nullptr || (count != 1 && count != 2))) {
-    return span_start_unusual<layout>(args, count, keywords);
+  if (SHP_LIKELY(keywords == nullptr && count == 1)) {
+    const uint32_t generation = recorder::recording();
+    const uint32_t name_id = NameCache::cached_id_of(args[0]);
+    if (SHP_LIKELY(generation != 0 && name_id != kNoName)) {
+      return id_object<layout>(recorder::begin(name_id, generation));
+    }
+  } else if (keywords == nullptr && count == 2) {
+    return span_start_with_attrs<layout>(args[0], args[1]);
   }
-  return id_object<layout>(start_span(args[0], count == 2 ? args[1] : nullptr));
+  return span_start_unusual<layout>(args, count, keywords);
 }
 
-PyObject* not_an_id(PyObject* object) noexcept {
-  if (recorder::recording() == 0) {
-    return none();
+[[gnu::noinline, gnu::cold]] PyObject* span_end_unusual(
+    PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
+  PyObject* object = nullptr;
+  if (!parse_arguments(kSpanEnd, args, count, keywords, &object)) {
+    return nullptr;
   }
-  return py.PyErr_Format(*py.PyExc_TypeError,
-                         "span_id must be an int, not %.100s",
-                         type_of(object)->tp_name);
+  int64_t id = recorder::kNotRecorded;
+  if (!read_int_slow(object, id) && recorder::recording() != 0) {
+    return py.PyErr_Format(*py.PyExc_TypeError,
+                           "span_id must be an int, not %.100s",
+                           type_of(object)->tp_name);
+  }
+  return end_span(id) ? none() : nullptr;
+}
+
+[[gnu::noinline]] PyObject* span_end_with_attrs(SpanId id) noexcept {
+  return end_with_attrs(id) ? none() : nullptr;
 }
 
 template <IntLayout layout>
@@ -173,17 +205,16 @@ PyObject* span_end(PyObject*,
                    PyObject* const* args,
                    Py_ssize_t count,
                    PyObject* keywords) noexcept {
-  PyObject* object = nullptr;
-  if (SHP_LIKELY(keywords == nullptr && count == 1)) {
-    object = args[0];
-  } else if (!parse_arguments(kSpanEnd, args, count, keywords, &object)) {
-    return nullptr;
-  }
   int64_t id = recorder::kNotRecorded;
-  if (SHP_UNLIKELY(!read_int<layout>(object, id))) {
-    return not_an_id(object);
+  if (SHP_UNLIKELY(keywords != nullptr || count != 1 ||
+                   !read_id<layout>(args[0], id))) {
+    return span_end_unusual(args, count, keywords);
   }
-  return SHP_LIKELY(end_span(id)) ? none() : nullptr;
+  if (SHP_UNLIKELY(!spans().held.empty())) {
+    return span_end_with_attrs(id);
+  }
+  recorder::end(id);
+  return quick_none<layout>();
 }
 
 }  // namespace
