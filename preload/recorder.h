@@ -103,7 +103,7 @@ struct ThreadState {
   ExtraSlot* extra;             // kExtraSlots, mapped when first needed
   uint32_t extra_used;          // ever taken
   uint32_t extra_free;          // list of returned ones, kNoExtra
-  char* args_text[kOpenSlots];  // own mappings: u32 length, bytes
+  char* args_text[kOpenSlots];  // a mapping each, thread_state.cpp
   CachedName name_cache[kNameCacheEntries];
 };
 inline constexpr uint32_t kExtraSlots = 65535 - kOpenSlots;
@@ -130,7 +130,7 @@ SpanId begin_with_args(uint32_t name,
 struct EndArgs {
   std::string_view json;
   uint64_t deferred = 0;
-  bool bad = false;  // they could not be encoded: counted, span kept
+  bool bad = false;        // they could not be encoded: counted, span kept
   uint64_t end_ticks = 0;  // stamp() before they were encoded; 0: stamp now
 };
 bool end_with_args(SpanId id, const EndArgs& args) noexcept;

@@ -171,18 +171,30 @@ bool open_ring(ThreadState& state, uint32_t generation) {
   return mark_session(state, generation);
 }
 
+// What stands before the text in a slot's mapping.
+struct KeptArgs {
+  uint32_t mapped_bytes;
+  uint32_t length;
+};
+
+uint32_t mapped_bytes(const char* kept) {
+  return reinterpret_cast<const KeptArgs*>(kept)->mapped_bytes;
+}
+
+void unmap_args(char*& kept) {
+  if (kept != nullptr) {
+    munmap(kept, mapped_bytes(kept));
+    kept = nullptr;
+  }
+}
+
 void unmap_extras(ThreadState& state) {
   if (state.extra != nullptr) {
     munmap(state.extra, sizeof(ExtraSlot) * kExtraSlots);
     state.extra = nullptr;
   }
-  for (uint32_t i = 0; i < kOpenSlots; ++i) {
-    if (state.args_text[i] != nullptr) {
-      uint32_t length;
-      std::memcpy(&length, state.args_text[i], sizeof(length));
-      munmap(state.args_text[i], sizeof(length) + length);
-      state.args_text[i] = nullptr;
-    }
+  for (char*& kept : state.args_text) {
+    unmap_args(kept);
   }
 }
 
@@ -428,36 +440,39 @@ bool finish_span(ThreadState& state,
   return written;
 }
 
-// Args that were given at the start wait in a mapping of their own: no malloc,
-// which a signal handler might have interrupted.
+// Args that were given at the start wait in a mapping of their slot's own, kept
+// for the next: no malloc, which a signal handler might have interrupted.
 bool keep_args(ThreadState& state, uint32_t index, std::string_view json) {
-  const auto length = static_cast<uint32_t>(json.size());
-  char* old = state.args_text[index];
-  if (old != nullptr) {
-    uint32_t old_length;
-    std::memcpy(&old_length, old, sizeof(old_length));
-    munmap(old, sizeof(old_length) + old_length);
-    state.args_text[index] = nullptr;
+  char*& kept = state.args_text[index];
+  if (kept != nullptr && mapped_bytes(kept) < sizeof(KeptArgs) + json.size()) {
+    unmap_args(kept);
   }
-  void* at = mmap(nullptr,
-                  sizeof(length) + length,
-                  PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS,
-                  -1,
-                  0);
-  if (at == MAP_FAILED) {
-    return false;
+  if (kept == nullptr) {
+    const uint64_t bytes = (sizeof(KeptArgs) + json.size() + kPageBytes - 1) &
+                           ~uint64_t{kPageBytes - 1};
+    void* at = mmap(nullptr,
+                    bytes,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1,
+                    0);
+    if (at == MAP_FAILED) {
+      return false;
+    }
+    kept = static_cast<char*>(at);
+    new (kept) KeptArgs{static_cast<uint32_t>(bytes), 0};
   }
-  state.args_text[index] = static_cast<char*>(at);
-  put_text(state.args_text[index], json);
+  auto* header = reinterpret_cast<KeptArgs*>(kept);
+  header->length = static_cast<uint32_t>(json.size());
+  std::memcpy(kept + sizeof(KeptArgs), json.data(), json.size());
   state.slot_args[index] = 1;
   return true;
 }
 
 std::string_view kept_args(const ThreadState& state, uint32_t index) {
-  uint32_t length;
-  std::memcpy(&length, state.args_text[index], sizeof(length));
-  return {state.args_text[index] + sizeof(length), length};
+  const char* kept = state.args_text[index];
+  return {kept + sizeof(KeptArgs),
+          reinterpret_cast<const KeptArgs*>(kept)->length};
 }
 
 }  // namespace
