@@ -38,6 +38,8 @@ class BlockPool {
   std::atomic<uint32_t> claimable{0};
 
   void wake_daemon() noexcept;
+  // Populates the first blocks while nobody waits; failing is no matter.
+  void warm_up(uint32_t blocks_to_populate) noexcept;
 
  private:
   uint32_t try_claim(uint32_t ring) noexcept;

@@ -187,8 +187,9 @@ struct ArenaHeader {
   // CLOCK_MONOTONIC ns of the daemon's last drain; relaxed; how a client sees
   // that its daemon is gone.
   std::atomic<int64_t> heartbeat_ns;
-  // Lowest block index that the daemon freed last. Relaxed hint: reusing low
-  // indices keeps the working set small and warm.
+  // Where a search for a free block should begin. The client moves it behind
+  // each block that it takes, the daemon back to a lower one that it frees.
+  // Relaxed, a hint: reusing low indices keeps the working set small and warm.
   std::atomic<uint32_t> free_hint;
   // Reserved for a session that the daemon starts or stops from outside: the
   // generation that it asks for. Clients of version 1 ignore it.

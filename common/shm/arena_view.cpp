@@ -172,7 +172,11 @@ void ArenaView::free_block(uint32_t ring, uint32_t block) const {
     return;
   }
   header().blocks_used.fetch_sub(1, std::memory_order_relaxed);
-  header().free_hint.store(block, std::memory_order_relaxed);
+  // The lowest free block, as far as a hint can know: a writer that goes on
+  // upwards from a high one would populate memory that it need not have.
+  if (block < header().free_hint.load(std::memory_order_relaxed)) {
+    header().free_hint.store(block, std::memory_order_relaxed);
+  }
 }
 
 uint32_t ArenaView::names_published() const {
