@@ -123,6 +123,7 @@ struct HostFileMetadata {
   Losses dropped;
   uint64_t bad_args = 0;
   uint64_t names_lost = 0;
+  uint64_t broken_rings = 0;  // left out when 0
   bool complete = false;
   std::string_view end_reason;
   int exit_code = -1;    // left out when negative

@@ -92,6 +92,9 @@ void put_losses(const HostFileMetadata& from,
   dropped.close();
   to->number("bad_args", from.bad_args);
   to->number("names_lost", from.names_lost);
+  if (from.broken_rings > 0) {
+    to->number("broken_rings", from.broken_rings);
+  }
 }
 
 void put_more_keys(const HostFileMetadata& from,

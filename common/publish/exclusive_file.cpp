@@ -144,6 +144,12 @@ Status ExclusiveFile::link_final() {
   return {};
 }
 
+void ExclusiveFile::remove_pending() {
+  if (pending_is_ours()) {
+    unlinkat(directory_, pending_.c_str(), 0);
+  }
+}
+
 Status ExclusiveFile::publish() {
   if (Status done = sync(fd_.get(), pending_); !done) {
     return done;

@@ -41,6 +41,9 @@ class ExclusiveFile {
   // meanwhile; the pending file stays.
   [[nodiscard]] Status publish();
 
+  // Takes the pending name away again, if it still is this file.
+  void remove_pending();
+
   uint64_t size() const { return size_; }
   const std::string& name() const { return name_; }
   const std::string& pending_name() const { return pending_; }

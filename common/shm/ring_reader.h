@@ -55,8 +55,16 @@ class RingReader {
   // Behind the last record that was handed out whole: what may be committed.
   // Lags behind while pieces of args wait for their record.
   uint64_t safe_position() const { return safe_position_; }
+  // Bytes of records that the last read() went over.
+  size_t last_bytes() const { return last_bytes_; }
   bool at(uint64_t tail) const { return position_ == tail && entered_; }
   uint64_t unknown_records() const { return unknown_; }
+
+  // For the end of a released ring: pieces whose record never came are nothing.
+  void give_up_pieces() {
+    drop_parts();
+    note_safe();
+  }
 
   // Blocks that safe_position() has left; the caller frees them after its
   // commit. Empties the list.
@@ -80,13 +88,13 @@ class RingReader {
                  size_t budget,
                  std::byte* scratch,
                  Visitor&& visitor) {
+    last_bytes_ = 0;
     if (broken_ || !good_position(source, tail) ||
         (!entered_ && !enter(source))) {
       return give_up();
     }
-    size_t done = 0;
     while (position_ != tail) {
-      if (done >= budget) {
+      if (last_bytes_ >= budget) {
         return ReadState::kMore;
       }
       const bool last = position_block(position_) == position_block(tail);
@@ -95,7 +103,7 @@ class RingReader {
       if (!last && !link(source, &next, &end)) {
         return give_up();
       }
-      done += end - position_offset(position_);
+      last_bytes_ += end - position_offset(position_);
       if (!read_chunk(source, end, scratch, visitor) ||
           (!last && !step(source, next))) {
         return give_up();
@@ -270,6 +278,7 @@ class RingReader {
   uint64_t position_ = 0;
   uint64_t safe_position_ = 0;
   uint64_t unknown_ = 0;
+  size_t last_bytes_ = 0;
   uint64_t parts_id_ = 0;  // id + 1 of the record that the pieces belong to
   std::string parts_;
   std::vector<uint32_t> left_;

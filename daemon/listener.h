@@ -1,0 +1,37 @@
+// Listener: the socket that clients find, made so that of several daemons that
+// start at once exactly one has it. Main thread; held for the daemon's life.
+//
+// Beside the socket lies a lock file, SOCKET.lock. Whoever holds its flock may
+// remove a socket that a dead daemon left and bind its own. A socket that came
+// from systemd needs none of this.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "daemon/options.h"
+
+namespace shp {
+
+class Listener {
+ public:
+  // EALREADY: another daemon has the socket.
+  [[nodiscard]] static Result<Listener> open(const Options& options);
+
+  // Stops listening; the socket is gone from the file system when it was ours.
+  void close();
+
+  const std::vector<UniqueFd>& sockets() const { return sockets_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Status bind_own(const Options& options);
+
+  std::vector<UniqueFd> sockets_;
+  UniqueFd lock_;
+  std::string path_;
+};
+
+}  // namespace shp
