@@ -171,7 +171,7 @@ class SGLangCapture:
         }
         manifest = (path.parent /
                     f"{label}-{self.binding.session_id}.closed.json")
-        with exclusive_file(manifest, ".pending-", ".json", "w",
+        with exclusive_file(manifest, ".pending-", ".json", "x",
                             encoding="utf-8", newline="\n") as stream:
             json.dump(document, stream, ensure_ascii=False, indent=2,
                       allow_nan=False)

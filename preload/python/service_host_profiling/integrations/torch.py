@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import os
 from pathlib import Path
 import shutil
-import tempfile
 import uuid
 
 from .._switch import ENABLED
@@ -32,16 +31,15 @@ def exclusive_file(final, prefix, suffix, mode, **options):
     """A new file that gets its final name when it is whole and on disk.
 
     FileExistsError when somebody has the name; nothing is left behind."""
-    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=suffix,
-                                        dir=str(final.parent))
-    try:
-        with os.fdopen(descriptor, mode, **options) as stream:
+    pending = final.parent / f"{prefix}{uuid.uuid4().hex}{suffix}"
+    with pending.open(mode, **options) as stream:
+        try:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.link(name, str(final))
-    finally:
-        os.unlink(name)
+            os.link(str(pending), str(final))
+        finally:
+            pending.unlink()
 
 
 @dataclass
@@ -139,7 +137,7 @@ def _move_exclusively(source, directory):
     destination = directory / source.name
     try:
         with exclusive_file(destination, ".archive-", ".pending",
-                            "wb") as output, source.open("rb") as original:
+                            "xb") as output, source.open("rb") as original:
             shutil.copyfileobj(original, output)
     except FileExistsError:
         raise FileExistsError("Refusing to replace existing Host data: "
