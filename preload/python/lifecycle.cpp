@@ -176,7 +176,7 @@ bool warn_of_misuse(const Misuse& bad_args, const Misuse& bad_names) noexcept {
       length += std::snprintf(text + at,
                               sizeof(text) - at,
                               "%s%llu %s (first: %s)",
-                              text[at - 2] == ')' ? "; " : "",
+                              text[at - 1] == ')' ? "; " : "",
                               static_cast<unsigned long long>(misuse.count),
                               what,
                               misuse.first);

@@ -92,10 +92,17 @@ PyObject* get_attrs(PyObject* self, void*) noexcept {
   return attrs != nullptr ? new_reference(attrs) : none();
 }
 
-// What the next start and, for the spans that are open, their ends will see.
+// Counts for the innermost entry that is open, and for later ones.
 int set_attrs(PyObject* self, PyObject* attrs, void*) noexcept {
-  Ref old(span_of(self)->attrs);
-  span_of(self)->attrs = attrs != nullptr ? new_reference(attrs) : nullptr;
+  SpanObject& span = *span_of(self);
+  const Ref old(span.attrs);
+  span.attrs = attrs != nullptr ? new_reference(attrs) : nullptr;
+  if (span.innermost >= 0) {
+    const Ref held = spans().held.take(span.innermost, recorder::t_state);
+    if (attrs != nullptr && attrs != py._Py_NoneStruct) {
+      hold_attrs(span.innermost, attrs);
+    }
+  }
   return 0;
 }
 

@@ -42,15 +42,15 @@ def _candidates():
     if preloaded:
         yield preloaded
     directory = _package_directory()
-    if directory:
-        yield os.path.join(directory, _LIBRARY)
-    for key in ("stdlib", "platstdlib"):
-        # PREFIX/lib/python3.X: the library of a system-wide install is above.
-        above = os.path.dirname(sysconfig.get_paths()[key])
-        yield os.path.join(above, _LIBRARY)
-        multiarch = sysconfig.get_config_var("MULTIARCH")
-        if multiarch:
-            yield os.path.join(above, multiarch, _LIBRARY)
+    if directory is None:
+        return
+    yield os.path.join(directory, _LIBRARY)
+    # PREFIX/lib/python3.X/site-packages/…: a system's own copy is in PREFIX/lib.
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    for _ in range(3):
+        directory = os.path.dirname(directory)
+        for folder in ("", multiarch, "shp"):
+            yield os.path.join(directory, folder, _LIBRARY)
 
 
 def library_path():
@@ -91,16 +91,12 @@ def load_native():
 def program_path():
     """The `shp` program that belongs to this library, or None."""
     library = library_path()
-    directories = []
+    directories = [_package_directory()]
     if library:
         beside = os.path.dirname(os.path.realpath(library))
-        directories += [beside, os.path.join(beside, "..", "cli"),
-                        os.path.join(beside, "..", "bin"),
-                        os.path.join(beside, "..", "..", "bin")]
-    elif _package_directory():
-        directories.append(_package_directory())
-    directories.append(sysconfig.get_path("scripts"))
-    for directory in directories:
+        directories += [os.path.join(beside, way)
+                        for way in ("", "../cli", "../bin", "../../bin")]
+    for directory in filter(None, directories):
         path = os.path.join(directory, "shp")
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.normpath(path)
