@@ -33,6 +33,14 @@ Result<UniqueFd> try_connect() {
   return socket;
 }
 
+// Without an errno: a missing socket is no missing output directory, which is
+// what the caller's ENOENT would look like.
+tl::unexpected<Error> unreachable(std::string_view what, const Error& why) {
+  Error error = context(what, why).value();
+  error.errno_value = 0;
+  return tl::unexpected<Error>(std::move(error));
+}
+
 void nap() {
   const timespec pause{0, 2'000'000};
   nanosleep(&pause, nullptr);
@@ -51,12 +59,12 @@ Result<UniqueFd> connect_daemon(bool may_spawn) {
   if (!may_spawn || asked_not_to) {
     std::string message = "no shpd answers";
     message += asked_not_to ? " and SHP_NO_SPAWN forbids starting one" : "";
-    return context(message, socket.error());
+    return unreachable(message, socket.error());
   }
   const Status spawned = spawn_daemon();
   if (!spawned) {
-    return context("no shpd answers and none could be started",
-                   spawned.error());
+    return unreachable("no shpd answers and none could be started",
+                       spawned.error());
   }
   const int64_t deadline = monotonic_ns() + kSpawnWaitNs;
   do {
@@ -65,7 +73,7 @@ Result<UniqueFd> connect_daemon(bool may_spawn) {
   } while (!socket && nobody_listens(socket.error().errno_value) &&
            monotonic_ns() < deadline);
   if (!socket) {
-    return context("shpd was started but does not answer", socket.error());
+    return unreachable("shpd was started but does not answer", socket.error());
   }
   return socket;
 }

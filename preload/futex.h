@@ -36,6 +36,19 @@ inline void futex_wake_shared(std::atomic<uint32_t>& word, int count) noexcept {
   futex_call(word, FUTEX_WAKE, static_cast<uint32_t>(count), nullptr);
 }
 
+inline void futex_wait_private(std::atomic<uint32_t>& word,
+                               uint32_t seen,
+                               int64_t timeout_ns) noexcept {
+  const timespec timeout{timeout_ns / 1'000'000'000,
+                         timeout_ns % 1'000'000'000};
+  futex_call(word, FUTEX_WAIT_PRIVATE, seen, &timeout);
+}
+
+inline void futex_wake_private(std::atomic<uint32_t>& word,
+                               int count) noexcept {
+  futex_call(word, FUTEX_WAKE_PRIVATE, static_cast<uint32_t>(count), nullptr);
+}
+
 // A lock whose word holds its owner's tid, 0 when free. It lies in memory that
 // fork empties, so a child is never born with somebody else's lock held. A
 // thread that already owns it (a signal handler inside the holder) is refused.
@@ -50,8 +63,7 @@ class ForkSafeLock {
         return;
       }
       if (seen != 0) {
-        const timespec tick{0, 2'000'000};
-        futex_call(word_, FUTEX_WAIT_PRIVATE, seen, &tick);
+        futex_wait_private(word_, seen, 2'000'000);
       }
       seen = 0;
     }
@@ -60,7 +72,7 @@ class ForkSafeLock {
   ~ForkSafeLock() {
     if (held_) {
       word_.store(0, std::memory_order_release);
-      futex_call(word_, FUTEX_WAKE_PRIVATE, 1, nullptr);
+      futex_wake_private(word_, 1);
     }
   }
   ForkSafeLock(const ForkSafeLock&) = delete;

@@ -43,6 +43,7 @@ struct alignas(kPageBytes) ForkWiped {
   std::atomic<uint32_t> session_lock;  // session.cpp
   bool names_attached;                 // names.cpp; under its lock
   std::atomic<uint32_t> by_itself;     // session.cpp: StartByItself
+  std::atomic<uint32_t> starter;       // its thread, while kStarting
   // Spans that came while that start was under way.
   std::atomic<uint64_t> lost_while_starting;
   // session.cpp; under its lock: the session that runs here.

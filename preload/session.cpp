@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -34,6 +35,7 @@ constexpr uint64_t kDefaultMemory = 256U << 20;
 constexpr int kStartMs = 10'000;
 constexpr int kStopMs = 600'000;
 constexpr int kHighFd = 500;
+constexpr int64_t kStartWaitNs = 2'000'000'000;
 
 // What a session needs until it is published. A forked child inherits the
 // bytes, but g_wiped.session_active is false there.
@@ -444,22 +446,49 @@ void try_start_by_itself() {
 
 }  // namespace
 
+namespace {
+
+// Other threads' first spans wait for the one that starts the session, so that
+// none of them is lost; a handler inside the starting thread cannot, and after
+// kStartWaitNs the others do not either: those spans are counted.
+void wait_for_starter(uint32_t self) {
+  const int64_t deadline = monotonic_ns() + kStartWaitNs;
+  while (g_wiped.by_itself.load(std::memory_order_acquire) == kStarting) {
+    const int64_t left = deadline - monotonic_ns();
+    if (left <= 0 || g_wiped.starter.load(std::memory_order_relaxed) == self) {
+      g_wiped.lost_while_starting.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    futex_wait_private(g_wiped.by_itself, kStarting, left);
+  }
+}
+
+void run_starter(uint32_t self) {
+  g_wiped.starter.store(self, std::memory_order_relaxed);
+  try {
+    try_start_by_itself();
+  } catch (const std::bad_alloc&) {
+    log_line("SHP_OUTPUT_DIR", "no memory");
+  }
+  g_wiped.starter.store(0, std::memory_order_relaxed);
+  g_wiped.by_itself.store(kTried, std::memory_order_release);
+  futex_wake_private(g_wiped.by_itself, INT_MAX);
+}
+
+}  // namespace
+
 uint32_t start_by_itself() noexcept {
   uint32_t state = g_wiped.by_itself.load(std::memory_order_relaxed);
   if (state == kTried) {
     return 0;
   }
   const int saved = errno;
+  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   if (state == kNotTried &&
       g_wiped.by_itself.compare_exchange_strong(state, kStarting)) {
-    try {
-      try_start_by_itself();
-    } catch (const std::bad_alloc&) {
-      log_line("SHP_OUTPUT_DIR", "no memory");
-    }
-    g_wiped.by_itself.store(kTried, std::memory_order_relaxed);
+    run_starter(self);
   } else {
-    g_wiped.lost_while_starting.fetch_add(1, std::memory_order_relaxed);
+    wait_for_starter(self);
   }
   errno = saved;
   return recording();
