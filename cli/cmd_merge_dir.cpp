@@ -1,13 +1,111 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/trace/merge_report.h"
 
 namespace shp {
+namespace {
+
+struct MergeArguments {
+  MergeOptions options;
+  std::string pid_map;
+  std::string clock_offset;
+  std::string clock_anchors;
+  bool json = false;
+};
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "shp merge-dir: %s\n", message.c_str());
+  return 1;
+}
+
+// The texts of the three JSON options, when they were given.
+Status parse_texts(MergeArguments& arguments) {
+  if (!arguments.pid_map.empty()) {
+    Result<PidMap> map = parse_pid_map(arguments.pid_map);
+    if (!map) {
+      return tl::unexpected<Error>(map.error());
+    }
+    arguments.options.pid_map = std::move(*map);
+  }
+  const bool offset = !arguments.clock_offset.empty();
+  if (offset || !arguments.clock_anchors.empty()) {
+    Result<GivenClocks> clocks =
+        offset ? parse_clock_offset(arguments.clock_offset)
+               : parse_clock_anchors(arguments.clock_anchors);
+    if (!clocks) {
+      return tl::unexpected<Error>(clocks.error());
+    }
+    arguments.options.clocks = std::move(*clocks);
+  }
+  return {};
+}
+
+void show_progress(size_t done, size_t all) {
+  std::fprintf(stderr, "\rmerging: %zu of %zu traces", done, all);
+  if (done == all) {
+    std::fprintf(stderr, "\r\033[K");
+  }
+}
+
+int run_merge(MergeArguments& arguments) {
+  const Status parsed = parse_texts(arguments);
+  if (!parsed) {
+    return fail(parsed.error().message);
+  }
+  const bool on_terminal = isatty(STDERR_FILENO) != 0;
+  const Result<MergeReport> report =
+      merge_dir(arguments.options, on_terminal ? show_progress : nullptr);
+  if (!report) {
+    return fail(report.error().message);
+  }
+  const bool dry_run = arguments.options.dry_run;
+  const std::string text = arguments.json ? report_json(*report, dry_run)
+                                          : report_lines(*report, dry_run);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  for (const std::string& line : report_problems(*report)) {
+    fail(line);
+  }
+  return report->ok() ? 0 : 1;
+}
+
+}  // namespace
 
 void add_merge_dir(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<MergeArguments>();
+  MergeOptions& options = arguments->options;
   CLI::App* verb = app.add_subcommand(
       "merge-dir", "Put host spans into the Torch traces of a directory");
-  verb->callback([&status] { status = 1; });
+  verb->add_option(
+          "HOST_DIR", options.host_dir, "Directory of closed host files")
+      ->required();
+  verb->add_option("--torch-dir",
+                   options.torch_dir,
+                   "Whole Torch capture directory, above all ranks' traces")
+      ->required();
+  verb->add_option("--output-dir",
+                   options.output_dir,
+                   "Write there and leave the originals alone");
+  verb->add_option("--pid-map",
+                   arguments->pid_map,
+                   "JSON object of Host OS PID to Torch Host PID");
+  CLI::Option* offset = verb->add_option(
+      "--clock-offset-ns",
+      arguments->clock_offset,
+      "trace ns minus host ns: an integer, or {\"host_pid\": integer}");
+  verb->add_option("--clock-anchors-ns",
+                   arguments->clock_anchors,
+                   "[[host0,target0],[host1,target1]], or an object of them")
+      ->excludes(offset);
+  verb->add_flag("--dry-run", options.dry_run, "Only say what would be done");
+  verb->add_flag("--json", arguments->json, "Report as one JSON object");
+  verb->footer("Example:\n  shp merge-dir out/ --torch-dir log/");
+  verb->callback([arguments, &status] { status = run_merge(*arguments); });
 }
 
 }  // namespace shp

@@ -18,6 +18,23 @@ GzSource::GzSource(int fd) : fd_(fd), input_(kInputBytes) {
   SHP_CHECK(inflateInit2(&stream_, -MAX_WBITS) == Z_OK);
 }
 
+GzSource::GzSource(int fd, const BlockStart& start) : GzSource(fd) {
+  in_base_ = start.in_bits / 8;
+  out_ = start.out_offset;
+  member_offset_ = start.member_offset;
+  crc_ = start.crc;
+  in_member_ = true;
+  first_member_ = false;
+  const int bits_gone = static_cast<int>(start.in_bits % 8);
+  if (bits_gone > 0) {
+    const int byte = next_byte().value_or(0);
+    inflatePrime(&stream_, 8 - bits_gone, byte >> bits_gone);
+  }
+  inflateSetDictionary(&stream_,
+                       reinterpret_cast<const Bytef*>(start.window.data()),
+                       static_cast<unsigned>(start.window.size()));
+}
+
 GzSource::~GzSource() {
   inflateEnd(&stream_);
 }

@@ -30,6 +30,8 @@ class GzSource : public ByteSource {
  public:
   // `fd` stays the caller's.
   explicit GzSource(int fd);
+  // Goes on where `start` of the same file is.
+  GzSource(int fd, const BlockStart& start);
   ~GzSource() override;
   GzSource(const GzSource&) = delete;
   GzSource& operator=(const GzSource&) = delete;

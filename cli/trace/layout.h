@@ -26,8 +26,8 @@ class RowStack {
 };
 
 // Row numbers for one process of a trace: 1 … 2^32-1, since viewers take 0 for
-// the pid and larger ones for 0; none twice; and, for rows beside the real ones,
-// never the pid itself, which is the main thread's.
+// the pid and larger ones for 0; none twice; and, for rows beside the real
+// ones, never the pid itself, which is the main thread's.
 class TidChooser {
  public:
   static constexpr int64_t kAnyPid = 0;

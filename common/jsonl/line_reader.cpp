@@ -214,6 +214,7 @@ std::string parse_metadata(std::string_view line, HostMetadata& out) {
   out.start_monotonic_raw_ns = reader.integer("start_monotonic_raw_ns");
   out.stop_monotonic_raw_ns = reader.integer("stop_monotonic_raw_ns");
   out.pid_namespace = reader.integer("pid_namespace");
+  out.host_pid = reader.integer("host_pid");
   out.boot_id = reader.string("boot_id");
   out.end_reason = reader.string("end_reason");
   out.argv = reader.strings("argv");

@@ -39,6 +39,7 @@ struct HostMetadata {
   std::optional<int64_t> start_monotonic_raw_ns;
   std::optional<int64_t> stop_monotonic_raw_ns;
   std::optional<int64_t> pid_namespace;
+  std::optional<int64_t> host_pid;  // in the daemon's pid namespace
   std::string boot_id;
   std::string end_reason;
   std::vector<std::string> argv;

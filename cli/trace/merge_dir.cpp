@@ -1,0 +1,213 @@
+#include "cli/trace/merge_dir.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "cli/trace/find_files.h"
+#include "cli/trace/merge_trace.h"
+
+namespace shp {
+namespace {
+
+// Calls work(i) for i = 0 … count-1 on as many threads as there are cores.
+void for_each_index(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto loop = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      work(i);
+    }
+  };
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(cores, count); ++i) {
+    others.emplace_back(loop);
+  }
+  loop();
+  for (std::thread& other : others) {
+    other.join();
+  }
+}
+
+struct Hosts {
+  std::vector<HostFile> files;  // the usable ones
+  std::vector<HostReport> reports;
+};
+
+Result<Hosts> load_hosts(const std::string& directory) {
+  const Result<std::vector<std::string>> paths = find_host_files(directory);
+  if (!paths) {
+    return tl::unexpected<Error>(paths.error());
+  }
+  if (paths->empty()) {
+    return error("No closed Host JSONL files found under " + directory);
+  }
+  std::vector<std::optional<Result<HostFile>>> loaded(paths->size());
+  for_each_index(paths->size(),
+                 [&](size_t i) { loaded[i] = load_host_file((*paths)[i]); });
+  Hosts hosts;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    HostReport report;
+    report.path = (*paths)[i];
+    Result<HostFile>& file = *loaded[i];
+    if (file) {
+      report.pid = file->metadata.pid;
+      report.hostname = file->metadata.hostname;
+      hosts.files.push_back(std::move(*file));
+    } else {
+      report.problem = file.error().message;
+    }
+    hosts.reports.push_back(std::move(report));
+  }
+  return hosts;
+}
+
+Result<std::vector<TraceJob>> find_jobs(const std::string& root) {
+  const Result<FoundFiles> found = find_trace_files(root);
+  if (!found) {
+    return tl::unexpected<Error>(found.error());
+  }
+  std::vector<TraceJob> jobs;
+  const auto add = [&](const std::string& path) {
+    TraceJob& job = jobs.emplace_back();
+    job.path = path;
+    job.report.name =
+        std::filesystem::path(path).lexically_relative(root).string();
+  };
+  for (const std::string& path : found->files) {
+    add(path);
+  }
+  for (const PassedFile& passed : found->passed) {
+    add(passed.path);
+    jobs.back().report.reason = passed.reason;
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const TraceJob& a, const TraceJob& b) {
+    return a.path < b.path;
+  });
+  return jobs;
+}
+
+// One clock for all would put all but one trace in the wrong place.
+Status check_given(const std::vector<TraceJob>& jobs,
+                   const MergeOptions& options) {
+  const auto open = std::count_if(jobs.begin(), jobs.end(), is_open);
+  if (options.clocks.only && open > 1) {
+    return error("one clock was given for " + std::to_string(open) +
+                 " traces; give a JSON object keyed by Host OS PIDs instead");
+  }
+  return {};
+}
+
+Status check_directory(const std::string& path, const char* what) {
+  std::error_code problem;
+  const auto status = std::filesystem::status(path, problem);
+  if (problem) {
+    return error(path + ": " + problem.message());
+  }
+  if (!std::filesystem::is_directory(status)) {
+    return error(what);
+  }
+  return {};
+}
+
+// Every thread that finishes a trace says so, one at a time.
+class Progress {
+ public:
+  Progress(OnProgress tell, size_t all) : tell_(tell), all_(all) {}
+  void one_done() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++done_;
+    if (tell_ != nullptr) {
+      tell_(done_, all_);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  OnProgress tell_;
+  size_t all_;
+  size_t done_ = 0;
+};
+
+void mark_used(const std::vector<TraceJob>& jobs, Hosts& hosts) {
+  for (const TraceJob& job : jobs) {
+    for (const HostFile* used : job.hosts) {
+      for (HostReport& report : hosts.reports) {
+        report.used = report.used || report.path == used->path;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+size_t MergeReport::count(TraceOutcome outcome) const {
+  return static_cast<size_t>(std::count_if(
+      traces.begin(), traces.end(), [&](const TraceReport& trace) {
+        return trace.outcome == outcome;
+      }));
+}
+
+bool MergeReport::ok() const {
+  const bool bad_host =
+      std::any_of(hosts.begin(), hosts.end(), [](const HostReport& host) {
+        return !host.problem.empty();
+      });
+  return !bad_host && count(TraceOutcome::kFailed) == 0 &&
+         count(TraceOutcome::kMerged) > 0;
+}
+
+Result<MergeReport> merge_dir(const MergeOptions& options,
+                              OnProgress on_progress) {
+  Status usable = check_directory(options.host_dir,
+                                  "HOST_DIR must be a Host capture directory");
+  usable = usable ? check_directory(options.torch_dir,
+                                    "--torch-dir must be a directory")
+                  : usable;
+  if (!usable) {
+    return tl::unexpected<Error>(usable.error());
+  }
+  Result<Hosts> hosts = load_hosts(options.host_dir);
+  if (!hosts) {
+    return tl::unexpected<Error>(hosts.error());
+  }
+  Result<std::vector<TraceJob>> jobs = find_jobs(options.torch_dir);
+  if (!jobs) {
+    return tl::unexpected<Error>(jobs.error());
+  }
+  const auto for_open_jobs = [&](const std::function<void(TraceJob&)>& work) {
+    for_each_index(jobs->size(), [&](size_t i) {
+      TraceJob& job = (*jobs)[i];
+      if (is_open(job)) {
+        work(job);
+      }
+    });
+  };
+  for_open_jobs(scan_job);
+  for_open_jobs([&](TraceJob& job) { plan_job(job, hosts->files, options); });
+  const Status given = check_given(*jobs, options);
+  if (!given) {
+    return tl::unexpected<Error>(given.error());
+  }
+  Progress progress(
+      on_progress,
+      static_cast<size_t>(std::count_if(jobs->begin(), jobs->end(), is_open)));
+  for_open_jobs([&](TraceJob& job) {
+    splice_job(job, options);
+    progress.one_done();
+  });
+  mark_used(*jobs, *hosts);
+  MergeReport report;
+  for (TraceJob& job : *jobs) {
+    report.traces.push_back(std::move(job.report));
+  }
+  report.hosts = std::move(hosts->reports);
+  return report;
+}
+
+}  // namespace shp

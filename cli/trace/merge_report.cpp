@@ -1,0 +1,155 @@
+#include "cli/trace/merge_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/jsonl/json_text.h"
+
+namespace shp {
+namespace {
+
+std::string clock_words(const TraceReport& trace) {
+  std::string source = "realtime";
+  std::optional<int64_t> uncertainty;
+  for (const MergedHost& host : trace.hosts) {
+    source = host.clock.source;
+    if (host.clock.uncertainty_ns) {
+      uncertainty =
+          std::max(uncertainty.value_or(0), *host.clock.uncertainty_ns);
+    }
+  }
+  return uncertainty ? fmt::format("clock {}, ±{:.1f} µs",
+                                   source,
+                                   static_cast<double>(*uncertainty) / 1000.0)
+                     : fmt::format("clock {} (given)", source);
+}
+
+std::string plural(size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string trace_line(const TraceReport& trace, bool dry_run) {
+  if (trace.outcome == TraceOutcome::kSkipped) {
+    return fmt::format("{}: skipped: {}\n", trace.name, trace.reason);
+  }
+  return fmt::format("{}: {}{} from {}, {}\n",
+                     trace.name,
+                     dry_run ? "would put in " : "",
+                     plural(trace.spans, "span"),
+                     plural(trace.hosts.size(), "host file"),
+                     clock_words(trace));
+}
+
+std::string clock_json(const MergedHost& host) {
+  return fmt::format(
+      R"({{"path":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
+      json_quote(host.path),
+      json_quote(host.clock.source),
+      host.clock.offset_ns,
+      host.clock.uncertainty_ns ? std::to_string(*host.clock.uncertainty_ns)
+                                : "null");
+}
+
+const char* outcome_name(TraceOutcome outcome) {
+  switch (outcome) {
+    case TraceOutcome::kMerged:
+      return "merged";
+    case TraceOutcome::kSkipped:
+      return "skipped";
+    default:
+      return "failed";
+  }
+}
+
+template <typename Items, typename ToText>
+std::string json_list(const Items& items, const ToText& to_text) {
+  std::string out;
+  for (const auto& item : items) {
+    out.append(out.empty() ? "" : ",").append(to_text(item));
+  }
+  return "[" + out + "]";
+}
+
+std::string trace_json(const TraceReport& trace) {
+  std::string out = fmt::format(R"({{"trace":{},"outcome":"{}")",
+                                json_quote(trace.name),
+                                outcome_name(trace.outcome));
+  if (trace.outcome != TraceOutcome::kMerged) {
+    return out + fmt::format(R"(,"reason":{}}})", json_quote(trace.reason));
+  }
+  return out +
+         fmt::format(R"(,"output":{},"pid":{},"rank":{},"spans":{},"async":{},)"
+                     R"("unfinished":{},"replaced_events":{},"hosts":{},)"
+                     R"("warnings":{}}})",
+                     json_quote(trace.output),
+                     trace.pid,
+                     trace.rank ? std::to_string(*trace.rank) : "null",
+                     trace.spans,
+                     trace.async,
+                     trace.unfinished,
+                     trace.replaced_events,
+                     json_list(trace.hosts, clock_json),
+                     json_list(trace.warnings, json_quote));
+}
+
+std::string host_json(const HostReport& host) {
+  return fmt::format(
+      R"({{"path":{},"pid":{},"hostname":{},"used":{},"problem":{}}})",
+      json_quote(host.path),
+      host.pid,
+      json_quote(host.hostname),
+      host.used,
+      host.problem.empty() ? "null" : json_quote(host.problem));
+}
+
+}  // namespace
+
+std::string report_lines(const MergeReport& report, bool dry_run) {
+  std::string out;
+  for (const TraceReport& trace : report.traces) {
+    if (trace.outcome != TraceOutcome::kFailed) {
+      out += trace_line(trace, dry_run);
+    }
+  }
+  for (const HostReport& host : report.hosts) {
+    if (!host.used && host.problem.empty()) {
+      out += fmt::format("{}: matches no trace (pid {}, host {})\n",
+                         host.path,
+                         host.pid,
+                         host.hostname);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> report_problems(const MergeReport& report) {
+  std::vector<std::string> lines;
+  for (const HostReport& host : report.hosts) {
+    if (!host.problem.empty()) {
+      lines.push_back(host.problem);
+    }
+  }
+  for (const TraceReport& trace : report.traces) {
+    if (trace.outcome == TraceOutcome::kFailed) {
+      lines.push_back(trace.name + ": " + trace.reason);
+    }
+    for (const std::string& warning : trace.warnings) {
+      lines.push_back(fmt::format("warning: {}: {}", trace.name, warning));
+    }
+  }
+  if (report.count(TraceOutcome::kFailed) == 0 &&
+      report.count(TraceOutcome::kMerged) == 0) {
+    lines.push_back("no trace got any spans");
+  }
+  return lines;
+}
+
+std::string report_json(const MergeReport& report, bool dry_run) {
+  return fmt::format("{{\"dry_run\":{},\"traces\":{},\"host_files\":{}}}\n",
+                     dry_run,
+                     json_list(report.traces, trace_json),
+                     json_list(report.hosts, host_json));
+}
+
+}  // namespace shp
