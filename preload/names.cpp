@@ -29,7 +29,7 @@ struct Registry {
   std::atomic<uint32_t> count;
   uint32_t bytes_used;
 };
-Registry g_names;
+constinit Registry g_names{};
 
 // The arena that names are copied to, and how far its pages are populated.
 // Counts only while g_wiped.names_attached says so.
@@ -41,7 +41,7 @@ struct Target {
   uint64_t entries_populated;
   uint64_t bytes_populated;
 };
-Target g_target;
+constinit Target g_target{};
 
 void* map_private(uint64_t bytes) {
   void* at = mmap(nullptr,

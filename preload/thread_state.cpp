@@ -15,8 +15,9 @@
 namespace shp::recorder {
 
 // fork must empty this page and nothing else: it fills a page of .bss.
-ForkWiped g_wiped;
-Process g_process;
+// constinit: a constructor that ran after on_load would undo what that set.
+constinit ForkWiped g_wiped{};
+constinit Process g_process{};
 __thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
 
 namespace {
@@ -29,7 +30,7 @@ constexpr uint32_t kPartBytes = kMaxPayloadBytes - 64;
 
 // Stands in t_state while a thread's real state is being made, so that a
 // signal handler inside that finds the thread busy. generation 0 never matches.
-ThreadState g_under_construction;
+constinit ThreadState g_under_construction{};
 
 pthread_key_t g_exit_key;
 std::atomic<bool> g_exit_key_made;
