@@ -123,7 +123,7 @@ TEST_CASE("over a long session what was converted stays and never falls") {
     }
   }
   CHECK(worst <= 86);  // 60 of tolerance, 25 of noise, 1 of rounding
-  CHECK(clock.pieces() < 4096);
+  CHECK(clock.pieces() < 16384);
   int64_t last = 0;
   bool same = true;
   bool rises = true;
