@@ -6,12 +6,12 @@
 namespace shp {
 namespace {
 
-// Reading noise of a good calibration; what is foretold within it is right.
-constexpr int64_t kNoiseNs = 30;
+// Two readings' noise: what is foretold within it is right.
+constexpr int64_t kNoiseNs = 60;
 constexpr int64_t kAnchorGapNs = 2'000'000'000;
 // From this many pieces on, new ones keep a distance that doubles with each
 // further such number, so that the memory of any session stays below 2 MiB.
-constexpr size_t kFreePieces = 4096;
+constexpr size_t kFreePieces = 16384;
 constexpr uint64_t kFirstGapNs = 100'000'000;
 
 }  // namespace

@@ -59,7 +59,8 @@ class TickClock {
   static int64_t along(const Piece& piece, uint64_t ticks) {
     const auto scaled =
         static_cast<Uint128>(ticks - piece.ticks) * piece.slope;
-    return piece.ns + static_cast<int64_t>(scaled >> kShift);
+    constexpr Uint128 kHalf = Uint128{1} << (kShift - 1);
+    return piece.ns + static_cast<int64_t>((scaled + kHalf) >> kShift);
   }
   static uint64_t slope_of(Point from, Point to, uint64_t otherwise);
   int64_t in_older_piece(uint64_t ticks) const;
