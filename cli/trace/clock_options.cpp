@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "common/jsonl/json_text.h"
+#include "common/jsonl/json_check.h"
 
 namespace shp {
 namespace {

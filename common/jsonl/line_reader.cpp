@@ -341,6 +341,9 @@ Status LineReader::check_span(const HostSpan& span, int64_t pid) {
 
 Status LineReader::take_other_line(std::string_view line) {
   const std::string type = line_type(line);
+  if (type.empty()) {
+    return {};
+  }
   const MetadataReader members(line);
   if (type == "metadata") {
     return fail("second metadata line");
