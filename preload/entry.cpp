@@ -13,7 +13,8 @@ namespace {
 
 namespace recorder = shp::recorder;
 
-[[gnu::constructor]] void on_load() {
+// glibc gives constructors what it gives main.
+[[gnu::constructor]] void on_load(int argc, char** argv, char**) {
   // A program that runs with another user's rights does not take its orders
   // from our environment variables.
   if (getauxval(AT_SECURE) != 0) {
@@ -28,7 +29,7 @@ namespace recorder = shp::recorder;
       !recorder::g_process.disabled && output != nullptr && output[0] != '\0';
   recorder::g_process.live.store(recorder::g_process.starts_by_itself ? 1 : 0,
                                  std::memory_order_relaxed);
-  shp::python::on_load();
+  shp::python::on_load(argc, argv);
 }
 
 // One store: the daemon sees the process end and takes it from here that the

@@ -8,6 +8,8 @@
 
 namespace shp::python {
 
-void on_load() noexcept;
+// The program's arguments; with `python -m service_host_profiling WORDS…` the
+// process becomes `shp WORDS…` here and this does not return.
+void on_load(int argc, char** argv) noexcept;
 
 }  // namespace shp::python

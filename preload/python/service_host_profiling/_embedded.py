@@ -38,8 +38,10 @@ class EmbeddedImporter:
         entry = self._native.embedded_source(name)
         if entry is None:
             return None
-        return ModuleSpec(name, self, origin=self.get_filename(name),
+        spec = ModuleSpec(name, self, origin=self.get_filename(name),
                           is_package=entry[1])
+        spec.has_location = True  # __file__, as modules in a zip have it
+        return spec
 
     def invalidate_caches(self):
         pass
@@ -82,4 +84,5 @@ def install(package):
                         if type(finder).__name__ != "EmbeddedImporter"]
     sys.meta_path.append(importer)
     package.__loader__ = importer
+    package.__file__ = importer.get_filename(_PACKAGE)
     exec(importer.get_code(_PACKAGE), package.__dict__)

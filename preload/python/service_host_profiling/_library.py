@@ -32,9 +32,8 @@ def is_preloaded():
 
 
 def _package_directory():
-    # Embedded modules have no __file__.
-    file = globals().get("__file__")
-    return os.path.dirname(os.path.abspath(file)) if file else None
+    # What an embedded module says its file is lies inside the library.
+    return None if is_builtin() else os.path.dirname(os.path.abspath(__file__))
 
 
 def _candidates():
