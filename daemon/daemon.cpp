@@ -68,6 +68,7 @@ Status Daemon::open() {
   early_ = sample_clocks(ClockKind::kTsc);
   started_ns_ = idle_since_ns_ = monotonic_ns();
   watchdog_ns_ = watchdog_interval_ns();
+  next_watchdog_ns_ = watchdog_ns_ > 0 ? started_ns_ : 0;
   watch(Watch::kSignals, 0, signals_.get(), EPOLLIN);
   watch(Watch::kDone, 0, done_.get(), EPOLLIN);
   for (size_t i = 0; i < listener_.sockets().size(); ++i) {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <cstring>
+#include <cstdlib>
 
 #include "common/protocol/seqpacket.h"
 #include "common/protocol/socket_path.h"
@@ -46,6 +46,10 @@ Status remove_stale(const std::string& path) {
     return errno_error(path, errno);
   }
   return {};
+}
+
+mode_t mode_of(const std::string& octal) {
+  return static_cast<mode_t>(std::strtoul(octal.c_str(), nullptr, 8));
 }
 
 std::string path_of(int socket) {
@@ -89,8 +93,8 @@ Status Listener::bind_own(const Options& options) {
     return removed;
   }
   const bool system_wide = geteuid() == 0 && path_ == kSystemSocketPath;
-  const mode_t mode = options.socket_mode >= 0
-                          ? static_cast<mode_t>(options.socket_mode)
+  const mode_t mode = !options.socket_mode.empty()
+                          ? mode_of(options.socket_mode)
                       : system_wide ? 0666
                                     : 0600;
   Result<UniqueFd> socket = listen_seqpacket(path_, mode);

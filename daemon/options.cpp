@@ -18,6 +18,13 @@ $XDG_RUNTIME_DIR/shp/shpd.sock, else /run/shp/shpd.sock, else
 /tmp/shp-UID/shpd.sock. A second shpd on one socket ends at once with status 0.
 SIGTERM and SIGINT publish every session and end the daemon.)";
 
+// CLI11's check: an empty string is a pass.
+std::string is_mode(const std::string& text) {
+  const bool good = !text.empty() && text.size() <= 4 &&
+                    text.find_first_not_of("01234567") == std::string::npos;
+  return good ? "" : "not an octal mode: " + text;
+}
+
 }  // namespace
 
 int parse_options(int argc, char** argv, Options* options) {
@@ -27,6 +34,11 @@ int parse_options(int argc, char** argv, Options* options) {
   app.footer(kFooter);
   app.add_option("--socket", options->socket, "where to listen")
       ->type_name("PATH");
+  app.add_option("--socket-mode",
+                 options->socket_mode,
+                 "who may connect (default: the system's 0666, else 0600)")
+      ->type_name("OCTAL")
+      ->check(is_mode);
   app.add_option("--exit-when-idle",
                  options->exit_when_idle_s,
                  "end after so long without a session")

@@ -12,7 +12,7 @@ namespace shp {
 
 struct Options {
   std::string socket;        // empty: the rule of socket_path.h
-  int socket_mode = -1;      // -1: 0666 for the system's, else 0600
+  std::string socket_mode;   // octal; empty: 0666 for the system's, else 0600
   int exit_when_idle_s = 0;  // 0: never
   int max_sessions = 1024;   // of one user
   std::string log_level = "warn";
