@@ -58,6 +58,13 @@ bool is_ascend(const TraceScan& scan) {
                      });
 }
 
+bool has_device_rows(const TraceScan& scan) {
+  return std::any_of(
+      scan.processes.begin(), scan.processes.end(), [](const TraceProcess& p) {
+        return p.name == "CANN" || p.name == "Ascend Hardware";
+      });
+}
+
 bool is_host(const TraceProcess& process, bool ascend) {
   if (!process.pid || *process.pid <= 0) {
     return false;
@@ -102,7 +109,7 @@ void decide_base(const TraceScan& scan, TraceClass& out) {
   const int64_t largest = scan.window.empty() ? 0 : scan.window.end;
   out.base_known = true;
   if (scan.base_ns) {
-    out.base_kind = "base";
+    out.kind = "kineto base";
     out.style.base_ns = *scan.base_ns;
     if (largest >= kAbsoluteNs) {
       out.base_known = false;
@@ -110,7 +117,7 @@ void decide_base(const TraceScan& scan, TraceClass& out) {
     }
     return;
   }
-  out.base_kind = "absolute";
+  out.kind = out.ascend ? "ascend" : "kineto absolute";
   if (largest >= kAbsoluteNs) {
     return;
   }
@@ -159,6 +166,7 @@ TraceClass classify(const TraceScan& scan) {
   }
   TraceClass out;
   out.ascend = is_ascend(scan);
+  out.device_rows = has_device_rows(scan);
   out.hosts = host_processes(scan, out.ascend);
   if (out.hosts.empty()) {
     return skip("has no process of the host in it");

@@ -30,11 +30,12 @@ struct TraceClass {
   Verdict verdict = Verdict::kTrace;
   std::string reason;
   bool ascend = false;
+  bool device_rows = false;  // Ascend: has rows of CANN or the hardware
   // False: `style.base_ns` is 0 only for want of a better one, and only the
   // clock options can place a span.
   bool base_known = false;
-  std::string base_reason;     // why not
-  const char* base_kind = "";  // "base", "absolute"
+  std::string base_reason;  // why not
+  const char* kind = "";    // "kineto base", "kineto absolute", "ascend"
   TimeStyle style;
   TimeWindow window;          // base added: CLOCK_REALTIME ns when known
   std::vector<size_t> hosts;  // indices into TraceScan::processes

@@ -122,13 +122,15 @@ ClockRelation ClockRelation::from_anchors(ClockPoint first, ClockPoint second) {
   return line;
 }
 
+std::vector<ClockPoint> calibration_points(
+    const HostMetadata& metadata, const std::vector<HostClock>& clocks) {
+  std::vector<ClockPoint> points = line_points(clocks);
+  return points.size() < 2 ? metadata_points(metadata) : points;
+}
+
 ClockRelation realtime_relation(const HostMetadata& metadata,
                                 const std::vector<HostClock>& clocks) {
-  std::vector<ClockPoint> points = line_points(clocks);
-  if (points.size() < 2) {
-    points = metadata_points(metadata);
-  }
-  return {"realtime", std::move(points)};
+  return {"realtime", calibration_points(metadata, clocks)};
 }
 
 }  // namespace shp

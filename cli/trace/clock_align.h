@@ -63,6 +63,11 @@ class ClockRelation {
   int64_t uncertainty_ns_ = 0;
 };
 
+// Pairs of host time and REALTIME: the clock lines when there are two, else
+// start and stop of the metadata.
+std::vector<ClockPoint> calibration_points(
+    const HostMetadata& metadata, const std::vector<HostClock>& clocks);
+
 // Trace time is CLOCK_REALTIME, by the session's own calibrations: its clock
 // lines when there are two, else start and stop of its metadata.
 ClockRelation realtime_relation(const HostMetadata& metadata,

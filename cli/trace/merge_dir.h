@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/trace/clock_options.h"
+#include "cli/trace/scan.h"
 #include "common/base/result.h"
 
 namespace shp {
@@ -51,6 +52,11 @@ struct TraceReport {
   uint64_t replaced_events = 0;  // of an earlier run
   std::vector<MergedHost> hosts;
   std::vector<std::string> warnings;
+  // What the scan made of it; `kind` is empty when it is no trace.
+  std::string kind;
+  std::optional<int64_t> base_ns;
+  std::vector<int64_t> host_pids;
+  TimeWindow window;
 };
 
 struct HostReport {

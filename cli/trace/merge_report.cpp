@@ -41,14 +41,17 @@ std::string trace_line(const TraceReport& trace, bool dry_run) {
                      clock_words(trace));
 }
 
+std::string number_or_null(const std::optional<int64_t>& value) {
+  return value ? std::to_string(*value) : "null";
+}
+
 std::string clock_json(const MergedHost& host) {
   return fmt::format(
       R"({{"path":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
       json_quote(host.path),
       json_quote(host.clock.source),
       host.clock.offset_ns,
-      host.clock.uncertainty_ns ? std::to_string(*host.clock.uncertainty_ns)
-                                : "null");
+      number_or_null(host.clock.uncertainty_ns));
 }
 
 const char* outcome_name(TraceOutcome outcome) {
@@ -71,26 +74,40 @@ std::string json_list(const Items& items, const ToText& to_text) {
   return "[" + out + "]";
 }
 
+std::string facts_json(const TraceReport& trace) {
+  const auto number = [](int64_t value) { return std::to_string(value); };
+  const bool timed = !trace.window.empty();
+  return fmt::format(
+      R"(,"kind":{},"base_ns":{},"rank":{},"host_pids":{},"window_ns":{})",
+      json_quote(trace.kind),
+      number_or_null(trace.base_ns),
+      number_or_null(trace.rank),
+      json_list(trace.host_pids, number),
+      timed ? fmt::format("[{},{}]", trace.window.begin, trace.window.end)
+            : "null");
+}
+
 std::string trace_json(const TraceReport& trace) {
   std::string out = fmt::format(R"({{"trace":{},"outcome":"{}")",
                                 json_quote(trace.name),
                                 outcome_name(trace.outcome));
+  if (!trace.kind.empty()) {
+    out += facts_json(trace);
+  }
   if (trace.outcome != TraceOutcome::kMerged) {
     return out + fmt::format(R"(,"reason":{}}})", json_quote(trace.reason));
   }
-  return out +
-         fmt::format(R"(,"output":{},"pid":{},"rank":{},"spans":{},"async":{},)"
-                     R"("unfinished":{},"replaced_events":{},"hosts":{},)"
-                     R"("warnings":{}}})",
-                     json_quote(trace.output),
-                     trace.pid,
-                     trace.rank ? std::to_string(*trace.rank) : "null",
-                     trace.spans,
-                     trace.async,
-                     trace.unfinished,
-                     trace.replaced_events,
-                     json_list(trace.hosts, clock_json),
-                     json_list(trace.warnings, json_quote));
+  return out + fmt::format(R"(,"output":{},"pid":{},"spans":{},"async":{},)"
+                           R"("unfinished":{},"replaced_events":{},"hosts":{},)"
+                           R"("warnings":{}}})",
+                           json_quote(trace.output),
+                           trace.pid,
+                           trace.spans,
+                           trace.async,
+                           trace.unfinished,
+                           trace.replaced_events,
+                           json_list(trace.hosts, clock_json),
+                           json_list(trace.warnings, json_quote));
 }
 
 std::string host_json(const HostReport& host) {

@@ -42,11 +42,32 @@ HostFacts facts_of(const HostFile& host,
   return facts;
 }
 
-ClockRelation relation_for(const HostFile& host, const MergeOptions& options) {
+// A relation to place a host file's spans by; where it cannot be known,
+// `problem` says why, and the wall clock still tells whether they overlap.
+struct Placement {
+  ClockRelation relation;
+  std::string problem;
+};
+
+Placement placement_for(const TraceJob& job,
+                        const HostFile& host,
+                        const MergeOptions& options) {
   const ClockRelation* given =
       options.clocks.find(os_pid(host, options.pid_map));
-  return given != nullptr ? *given
-                          : realtime_relation(host.metadata, host.clocks);
+  if (given != nullptr) {
+    return {*given, {}};
+  }
+  Placement wall{realtime_relation(host.metadata, host.clocks), {}};
+  if (!job.decided.ascend) {
+    return wall;
+  }
+  Result<ClockRelation> relation = ascend_relation(
+      job.ascend, job.decided.device_rows, job.decided.window, host);
+  if (relation) {
+    return {std::move(*relation), {}};
+  }
+  wall.problem = relation.error().message;
+  return wall;
 }
 
 bool is_given(const ClockRelation& relation) {
@@ -74,12 +95,16 @@ constexpr const char* kGiveClock =
 // can.
 std::string clock_problem(const TraceJob& job,
                           const HostFile& host,
-                          const ClockRelation& relation) {
+                          const Placement& placement) {
+  const ClockRelation& relation = placement.relation;
   if (is_given(relation)) {
     return {};
   }
   if (!job.decided.base_known) {
     return job.decided.base_reason + kGiveClock;
+  }
+  if (!placement.problem.empty()) {
+    return placement.problem + kGiveClock;
   }
   const ClockStep* step = step_inside(relation, job.decided.window);
   return step == nullptr ? std::string()
@@ -93,7 +118,8 @@ TraceFacts trace_facts(const TraceJob& job) {
   for (const size_t index : job.decided.hosts) {
     facts.host_pids.push_back(*job.scanned.scan.processes[index].pid);
   }
-  facts.host_name = job.scanned.scan.host_name;
+  facts.host_name =
+      job.decided.ascend ? job.ascend.host_name : job.scanned.scan.host_name;
   facts.window = job.decided.window;
   return facts;
 }
@@ -234,6 +260,22 @@ Status write_trace(TraceJob& job, const MergeOptions& options) {
   return out->commit();
 }
 
+void note_facts(TraceJob& job) {
+  TraceReport& report = job.report;
+  report.kind = job.decided.kind;
+  report.base_ns = job.scanned.scan.base_ns;
+  report.rank = job.scanned.scan.rank;
+  report.window = job.decided.window;
+  report.replaced_events = job.scanned.scan.own_events;
+  for (const size_t index : job.decided.hosts) {
+    report.host_pids.push_back(*job.scanned.scan.processes[index].pid);
+  }
+  if (job.decided.ascend) {
+    job.ascend = read_ascend_capture(job.path);
+    report.rank = job.ascend.rank;
+  }
+}
+
 }  // namespace
 
 bool is_open(const TraceJob& job) {
@@ -253,8 +295,7 @@ void scan_job(TraceJob& job) {
   }
   job.scanned = std::move(*scanned);
   job.decided = classify(job.scanned.scan);
-  job.report.rank = job.scanned.scan.rank;
-  job.report.replaced_events = job.scanned.scan.own_events;
+  note_facts(job);
   if (job.decided.verdict != Verdict::kTrace) {
     const bool skip = job.decided.verdict == Verdict::kSkip;
     end_job(job,
@@ -266,13 +307,14 @@ void scan_job(TraceJob& job) {
 void plan_job(TraceJob& job,
               const std::vector<HostFile>& hosts,
               const MergeOptions& options) {
-  std::vector<ClockRelation> relations;
+  std::vector<Placement> placements;
   std::vector<HostFacts> facts;
   for (const HostFile& host : hosts) {
-    relations.push_back(relation_for(host, options));
-    facts.push_back(facts_of(host, relations.back(), options.pid_map));
+    placements.push_back(placement_for(job, host, options));
+    const ClockRelation& relation = placements.back().relation;
+    facts.push_back(facts_of(host, relation, options.pid_map));
     // Without a base only a given clock can tell whether they overlap.
-    if (!job.decided.base_known && !is_given(relations.back())) {
+    if (!job.decided.base_known && !is_given(relation)) {
       facts.back().session = job.decided.window;
     }
   }
@@ -285,14 +327,15 @@ void plan_job(TraceJob& job,
   }
   job.report.pid = match.pid;
   for (const size_t i : match.hosts) {
-    const std::string problem = clock_problem(job, hosts[i], relations[i]);
+    const std::string problem = clock_problem(job, hosts[i], placements[i]);
     if (!problem.empty()) {
       end_job(job, TraceOutcome::kFailed, problem);
       return;
     }
     job.hosts.push_back(&hosts[i]);
-    job.relations.push_back(relations[i]);
-    job.report.hosts.push_back(describe(job, hosts[i], relations[i]));
+    const ClockRelation& relation = placements[i].relation;
+    job.relations.push_back(relation);
+    job.report.hosts.push_back(describe(job, hosts[i], relation));
     if (!hosts[i].metadata.complete) {
       job.report.warnings.push_back(hosts[i].path + " is not complete");
     }

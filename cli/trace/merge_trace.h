@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/trace/ascend.h"
 #include "cli/trace/classify.h"
 #include "cli/trace/host_reader.h"
 #include "cli/trace/merge_dir.h"
@@ -20,6 +21,7 @@ struct TraceJob {
   TraceReport report;
   ScannedTrace scanned;
   TraceClass decided;
+  AscendCapture ascend;  // only of Ascend traces
   // Filled by plan_trace() when spans are to go in: what places them.
   std::vector<const HostFile*> hosts;
   std::vector<ClockRelation> relations;
