@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace shp {
 namespace {
@@ -25,15 +26,19 @@ int64_t scale(int64_t a, int64_t b, int64_t c) {
   return static_cast<int64_t>(std::clamp(quotient, -kLimit, kLimit));
 }
 
+constexpr int64_t kUnknownWidthNs = 1000;
+
 std::vector<ClockPoint> metadata_points(const HostMetadata& metadata) {
   const int64_t width = metadata.clock_uncertainty_ns;
   const int64_t half = (width + 1) / 2;
   const ClockPoint start{metadata.start_monotonic_ns + width / 2,
                          metadata.start_realtime_ns,
                          half};
-  // The stop bracket's own width is not in the file; the start's stands for it.
-  const ClockPoint stop{
-      metadata.stop_monotonic_ns - half, metadata.stop_realtime_ns, half};
+  // The stop bracket's own width is not in the file; the start's stands for it,
+  // and may well be less than it was.
+  const ClockPoint stop{metadata.stop_monotonic_ns - half,
+                        metadata.stop_realtime_ns,
+                        half + kUnknownWidthNs};
   if (stop.host_ns <= start.host_ns) {
     return {start};
   }
@@ -128,9 +133,25 @@ std::vector<ClockPoint> calibration_points(
   return points.size() < 2 ? metadata_points(metadata) : points;
 }
 
+// Linux slews MONOTONIC and REALTIME together, so their difference only changes
+// when the wall clock is set. Where every sample's bracket admits one and the
+// same difference, that is what it is, and better known than by any one sample;
+// a line through all of them would only follow their jitter.
 ClockRelation realtime_relation(const HostMetadata& metadata,
                                 const std::vector<HostClock>& clocks) {
-  return {"realtime", calibration_points(metadata, clocks)};
+  std::vector<ClockPoint> points = calibration_points(metadata, clocks);
+  int64_t least = std::numeric_limits<int64_t>::min();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const ClockPoint& point : points) {
+    least = std::max(least, offset_of(point) - point.half_width_ns);
+    most = std::min(most, offset_of(point) + point.half_width_ns);
+  }
+  if (least <= most) {
+    const int64_t offset = least + (most - least) / 2;
+    const int64_t at = points.front().host_ns;
+    points = {{at, at + offset, (most - least + 1) / 2}};
+  }
+  return {"realtime", std::move(points)};
 }
 
 }  // namespace shp

@@ -108,6 +108,7 @@ TEST_CASE("a block is freed for its owner only") {
   REQUIRE(view);
   arena.state(4) = 2 + 1;
   arena.header().blocks_used = 1;
+  arena.header().free_hint = 9;
   CHECK(view->owns(2, 4));
   CHECK_FALSE(view->owns(1, 4));
   view->free_block(1, 4);
@@ -117,6 +118,9 @@ TEST_CASE("a block is freed for its owner only") {
   CHECK(arena.state(4) == 0);
   CHECK(arena.header().blocks_used == 0);
   CHECK(arena.header().free_hint == 4);
+  arena.state(6) = 2 + 1;
+  view->free_block(2, 6);
+  CHECK(arena.header().free_hint == 4);  // the lowest stays
 }
 
 TEST_CASE("names are read as line text, and kept though they change") {

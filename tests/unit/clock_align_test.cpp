@@ -18,7 +18,7 @@ HostMetadata session() {
 
 }  // namespace
 
-TEST_CASE("between start and stop the wall clock is interpolated") {
+TEST_CASE("start and stop that agree give one offset") {
   const ClockRelation relation = realtime_relation(session(), {});
   CHECK(relation.source() == "realtime");
   CHECK(relation.to_trace(1'010) == 500'000);
@@ -30,28 +30,41 @@ TEST_CASE("between start and stop the wall clock is interpolated") {
   CHECK(relation.steps().empty());
 }
 
-TEST_CASE("a slewing clock is followed along the line") {
+TEST_CASE("two ends that cannot agree are joined by a line") {
   HostMetadata metadata = session();
-  metadata.stop_realtime_ns += 100;
+  // 10 ns at the start and 10 + 1,000 at the stop do not reach 2,100.
+  metadata.stop_realtime_ns += 2'100;
   const ClockRelation relation = realtime_relation(metadata, {});
-  CHECK(relation.to_trace(2'000'010) == 2'499'100);
-  CHECK(relation.to_trace(1'000'510) == 1'000'510 + 498'990 + 50);
-  // Half the bracket, and half of what the offset changed.
-  CHECK(relation.uncertainty_ns() == 60);
+  CHECK(relation.to_trace(2'000'010) == 2'501'100);
+  CHECK(relation.to_trace(1'000'510) == 1'000'510 + 498'990 + 1'050);
+  // Half the wider bracket, and half of what the offset changed.
+  CHECK(relation.uncertainty_ns() == 1'010 + 1'050);
   CHECK(relation.steps().empty());
 }
 
-TEST_CASE("clock lines go before the metadata, in any order") {
+TEST_CASE("clock lines that agree give the offset that all of them admit") {
+  // 10,000 +- 2, +- 4 and 10,001 +- 1: from 10,000 to 10,002.
   const std::vector<HostClock> clocks = {
       {2'000, 12'000, 4, {}}, {1'000, 11'000, 8, {}}, {3'000, 13'001, 2, {}}};
   const ClockRelation relation = realtime_relation(session(), clocks);
-  CHECK(relation.to_trace(1'500) == 11'500);
-  CHECK(relation.to_trace(2'999) == 12'999);
-  CHECK(relation.to_trace(3'000) == 13'001);
-  // Outside the samples the offset of the nearest one holds.
-  CHECK(relation.to_trace(0) == 10'000);
+  CHECK(relation.to_trace(1'500) == 11'501);
   CHECK(relation.to_trace(4'000) == 14'001);
-  CHECK(relation.uncertainty_ns() == 5);
+  CHECK(relation.uncertainty_ns() == 1);
+}
+
+TEST_CASE("clock lines go before the metadata, in any order") {
+  const std::vector<HostClock> clocks = {{2'000'000, 12'000'000, 4, {}},
+                                         {1'000'000, 11'000'000, 8, {}},
+                                         {3'000'000, 13'000'100, 2, {}}};
+  const ClockRelation relation = realtime_relation(session(), clocks);
+  CHECK(relation.to_trace(1'500'000) == 11'500'000);
+  CHECK(relation.to_trace(2'500'000) == 12'500'050);
+  CHECK(relation.to_trace(3'000'000) == 13'000'100);
+  // Outside the samples the offset of the nearest one holds.
+  CHECK(relation.to_trace(0) == 10'000'000);
+  CHECK(relation.to_trace(4'000'000) == 14'000'100);
+  CHECK(relation.uncertainty_ns() == 4 + 50);
+  CHECK(relation.steps().empty());
 }
 
 TEST_CASE("a set wall clock is a step, with its size and place") {
