@@ -117,6 +117,9 @@ Result<FoundFiles> find_trace_files(const std::string& root) {
     const bool host_file = path.find(kHostFileSuffix) != std::string::npos;
     const bool ours =
         name.compare(0, kTemporaryPrefix.size(), kTemporaryPrefix) == 0;
+    if (ours && ends_with(name, ".tmp")) {
+      found.temporaries.push_back(path);
+    }
     if (host_file || ours) {
       continue;
     }

@@ -19,6 +19,7 @@ struct PassedFile {
 struct FoundFiles {
   std::vector<std::string> files;
   std::vector<PassedFile> passed;
+  std::vector<std::string> temporaries;  // of runs of ours
 };
 
 // Closed host files: *.jsonl, and SQLite files by their first bytes.

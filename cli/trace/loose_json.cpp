@@ -17,6 +17,9 @@ bool ends_bare(char c) {
          static_cast<unsigned char>(c) <= ' ';
 }
 
+// Of µs: 2^63 ns have 16.
+constexpr int kMaxDigits = 16;
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -56,7 +59,7 @@ bool scan_thousandths(const char*& at, const char* end, int64_t& out) {
   int64_t whole = 0;
   const char* start = at;
   for (; at < end && is_digit(*at); ++at) {
-    if (whole > (INT64_MAX / 1000 - 9) / 10) {
+    if (at - start == kMaxDigits) {
       return false;
     }
     whole = whole * 10 + (*at - '0');
@@ -73,8 +76,8 @@ bool scan_thousandths(const char*& at, const char* end, int64_t& out) {
       unit /= 10;
     }
   }
-  out = whole * 1000 + fraction;
-  return true;
+  return !__builtin_mul_overflow(whole, int64_t{1000}, &whole) &&
+         !__builtin_add_overflow(whole, fraction, &out);
 }
 
 std::optional<int64_t> ns_with_exponent(std::string_view token) {

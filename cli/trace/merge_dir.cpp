@@ -11,6 +11,7 @@
 
 #include "cli/trace/find_files.h"
 #include "cli/trace/merge_trace.h"
+#include "cli/trace/output_file.h"
 
 namespace shp {
 namespace {
@@ -67,10 +68,14 @@ Result<Hosts> load_hosts(const std::string& directory) {
   return hosts;
 }
 
-Result<std::vector<TraceJob>> find_jobs(const std::string& root) {
+Result<std::vector<TraceJob>> find_jobs(const std::string& root, bool dry_run) {
   const Result<FoundFiles> found = find_trace_files(root);
   if (!found) {
     return tl::unexpected<Error>(found.error());
+  }
+  if (!dry_run) {
+    std::for_each(
+        found->temporaries.begin(), found->temporaries.end(), remove_leftover);
   }
   std::vector<TraceJob> jobs;
   const auto add = [&](const std::string& path) {
@@ -176,7 +181,8 @@ Result<MergeReport> merge_dir(const MergeOptions& options,
   if (!hosts) {
     return tl::unexpected<Error>(hosts.error());
   }
-  Result<std::vector<TraceJob>> jobs = find_jobs(options.torch_dir);
+  Result<std::vector<TraceJob>> jobs =
+      find_jobs(options.torch_dir, options.dry_run);
   if (!jobs) {
     return tl::unexpected<Error>(jobs.error());
   }

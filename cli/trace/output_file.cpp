@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
 
 namespace shp {
 namespace {
@@ -66,6 +68,17 @@ OutputFile::~OutputFile() {
   }
 }
 
+void remove_leftover(const std::string& path) {
+  constexpr time_t kSettleSeconds = 10;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status;
+  if (fd && fstat(fd.get(), &status) == 0 &&
+      std::time(nullptr) - status.st_mtime > kSettleSeconds &&
+      flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
+    unlink(path.c_str());
+  }
+}
+
 Result<OutputFile> OutputFile::create(const std::string& path) {
   std::string temporary =
       directory_of(path) + "/" + std::string(kTemporaryPrefix) + "XXXXXX.tmp";
@@ -73,6 +86,8 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (!fd) {
     return errno_error(directory_of(path), errno);
   }
+  // Without locks (some network file systems) leftovers just stay.
+  static_cast<void>(flock(fd.get(), LOCK_EX | LOCK_NB));
   OutputFile file(path, std::move(temporary), std::move(fd));
   if (fchmod(file.fd(), default_mode()) != 0) {
     return errno_error(path, errno);

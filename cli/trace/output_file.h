@@ -14,6 +14,10 @@ namespace shp {
 // Names of ours begin like this and end in ".tmp"; a killed run leaves one.
 inline constexpr std::string_view kTemporaryPrefix = ".shp-";
 
+// Removes a temporary file that nobody is writing any more: a writer holds its
+// lock, and a file is not judged in its first seconds.
+void remove_leftover(const std::string& path);
+
 class OutputFile {
  public:
   // The temporary file lies in the directory of `path`.
