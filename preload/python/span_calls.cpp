@@ -63,21 +63,25 @@ bool has_callable(PyObject* dict) noexcept {
   return false;
 }
 
-void end_deferred(SpanId id, Ref attrs, uint64_t now) noexcept {
-  EndArgs args;
-  args.end_ticks = now;
-  args.deferred = spans().next_key();
-  if (recorder::end_with_args(id, args) && !spans().defer(std::move(attrs))) {
-    spans().bad_args.note("out of memory");
-  }
-}
-
 void end_bad(SpanId id, std::string_view reason, uint64_t now) noexcept {
   EndArgs args;
   args.end_ticks = now;
   args.bad = true;
   if (recorder::end_with_args(id, args)) {
     spans().bad_args.note(reason);
+  }
+}
+
+void end_deferred(SpanId id, Ref attrs, uint64_t now) noexcept {
+  if (!spans().has_room()) {
+    end_bad(id, "too many callables wait to be asked", now);
+    return;
+  }
+  EndArgs args;
+  args.end_ticks = now;
+  args.deferred = spans().next_key();
+  if (recorder::end_with_args(id, args) && !spans().defer(std::move(attrs))) {
+    spans().bad_args.note("out of memory");
   }
 }
 
