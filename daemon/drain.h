@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -101,7 +102,16 @@ class Drain {
                       std::string_view args,
                       bool good);
   void ended_after_all(const Record& record);
+  void keep_early(const RecordArgs& args, bool good);
   int64_t ns_of(uint64_t ticks) const;
+
+  // Deferred args that were read before their span: the two are in different
+  // threads' rings, which are read one after the other.
+  struct Early {
+    std::string text;
+    bool good;
+  };
+  static constexpr size_t kMaxEarlyBytes = 16U << 20;
 
   const ArenaView& arena_;
   LineWriter& writer_;
@@ -126,6 +136,8 @@ class Drain {
   // No arena holds more records than bytes, whatever its chains say.
   size_t finish_budget_ = 0;
   std::unordered_map<uint64_t, Open> open_;
+  std::unordered_map<uint64_t, Early> early_;  // by key
+  size_t early_bytes_ = 0;
   uint64_t open_beyond_ = 0;
 
   Losses lost_;  // what the daemon itself counts

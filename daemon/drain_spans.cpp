@@ -71,6 +71,11 @@ void Drain::write_with_args(Ring& ring,
       spool_.put(
           args.key,
           {times.start_ns, times.duration_ns, record.name, ring.tid, 0, 0})) {
+    DeferredSpool::Entry entry;
+    const auto early = early_.extract(args.key);
+    if (!early.empty() && spool_.take(args.key, &entry)) {
+      write_resolved(entry, early.mapped().text, early.mapped().good);
+    }
     return;
   }
   if (args.has_text && args.good) {
@@ -85,9 +90,19 @@ void Drain::write_with_args(Ring& ring,
 
 void Drain::resolve(const Record& record, const RecordArgs& args) {
   DeferredSpool::Entry entry;
+  const bool good = args.has_text && (record.flags & kBadArgs) == 0;
   if (args.good && spool_.take(args.key, &entry)) {
-    write_resolved(
-        entry, args.text, args.has_text && (record.flags & kBadArgs) == 0);
+    write_resolved(entry, args.text, good);
+  } else if (args.good) {
+    keep_early(args, good);
+  }
+}
+
+// Bounded over the whole session: a client may send args for no span at all.
+void Drain::keep_early(const RecordArgs& args, bool good) {
+  early_bytes_ += sizeof(Early) + args.text.size();
+  if (early_bytes_ <= kMaxEarlyBytes) {
+    early_.try_emplace(args.key, Early{std::string(args.text), good});
   }
 }
 

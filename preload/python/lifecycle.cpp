@@ -9,6 +9,7 @@
 #include "preload/python/deferred.h"
 #include "preload/python/span_state.h"
 #include "preload/python/text.h"
+#include "preload/recorder.h"
 #include "preload/session.h"
 
 namespace shp::python {
@@ -153,12 +154,17 @@ PyObject* start(PyObject* output_dir, PyObject* session_id) {
   if (session_id != nullptr && session_id != py._Py_NoneStruct) {
     options.session_id = Text(session_id).view();
   }
+  // A session that SHP_OUTPUT_DIR began ends here, and is asked for no more.
+  if (spans().has_deferred() && !resolve_deferred()) {
+    return nullptr;
+  }
   spans().clear();
   std::optional<Result<std::string>> path;
   {
     const WithoutGil others_run;
     path.emplace(recorder::start_session(options));
   }
+  spans().asked_for = path->has_value();
   return path->has_value() ? path_of(**path)
                            : raise_error(path->error(), root_text.get());
 }
@@ -312,6 +318,13 @@ PyObject* lifecycle_after_fork(PyObject*, PyObject*) noexcept {
   Ref old(g_lock);
   g_lock = lock.release();
   return none();
+}
+
+PyObject* lifecycle_at_exit(PyObject*, PyObject*) noexcept {
+  return !spans().has_deferred() || recorder::recording() == 0 ||
+                 resolve_deferred()
+             ? none()
+             : nullptr;
 }
 
 bool set_up_lifecycle() noexcept {

@@ -25,6 +25,9 @@ PyObject* lifecycle_lock(PyObject* self, PyObject*) noexcept;
 // In a forked child: nothing of the parent's session is ours, its lock neither.
 PyObject* lifecycle_after_fork(PyObject* self, PyObject*) noexcept;
 
+// When the interpreter ends: callables of a session that nobody stopped.
+PyObject* lifecycle_at_exit(PyObject* self, PyObject*) noexcept;
+
 // Makes the lock. False: an exception is pending.
 bool set_up_lifecycle() noexcept;
 void forget_lifecycle() noexcept;

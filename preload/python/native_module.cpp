@@ -90,6 +90,10 @@ PyMethodDef g_methods[] = {
      address(lifecycle_after_fork),
      kMethodNoArgs,
      "after_fork()\n--\n\nForget the parent's session in a forked child."},
+    {"at_exit",
+     address(lifecycle_at_exit),
+     kMethodNoArgs,
+     "at_exit()\n--\n\nResolve the attributes of a session left open."},
     {"library_path",
      address(library_path),
      kMethodNoArgs,
@@ -106,6 +110,35 @@ PyMethodDef g_bench_methods[] = {
     {"no_op_end", address(nothing), kMethodFastKeywords, nullptr},
     {}};
 
+// os.register_at_fork(after_in_child=after_fork), atexit.register(at_exit):
+// once a process and once an interpreter.
+bool call_with(const char* module_name,
+               const char* function_name,
+               PyObject* positional,
+               const char* option,
+               PyObject* value) noexcept {
+  const Ref module(py.PyImport_ImportModule(module_name));
+  const Ref function(
+      module ? py.PyObject_GetAttrString(module.get(), function_name)
+             : nullptr);
+  const Ref args(py.PyTuple_New(positional != nullptr ? 1 : 0));
+  const Ref options(py.PyDict_New());
+  if (!function || !args || !options) {
+    return false;
+  }
+  if (positional != nullptr) {
+    py.PyTuple_SetItem(args.get(), 0, new_reference(positional));
+  }
+  if (option != nullptr &&
+      py.PyDict_SetItemString(options.get(), option, value) != 0) {
+    return false;
+  }
+  return static_cast<bool>(
+      Ref(py.PyObject_Call(function.get(), args.get(), options.get())));
+}
+
+bool g_registered = false;
+
 // The interpreter is gone when this runs; another may be started later.
 void forget_interpreter() {
   IdObjects::forget();
@@ -113,28 +146,24 @@ void forget_interpreter() {
   spans().forget();
   forget_lifecycle();
   forget_types();
+  g_registered = false;
 }
 
-bool register_after_fork(PyObject* module) noexcept {
-  static bool done = false;
-  if (done) {
+bool register_callbacks(PyObject* module) noexcept {
+  if (g_registered) {
     return true;
   }
-  const Ref os(py.PyImport_ImportModule("os"));
-  const Ref registrar(
-      os ? py.PyObject_GetAttrString(os.get(), "register_at_fork") : nullptr);
-  const Ref function(py.PyObject_GetAttrString(module, "after_fork"));
-  const Ref no_args(py.PyTuple_New(0));
-  const Ref options(py.PyDict_New());
-  if (!registrar || !function || !no_args || !options ||
-      py.PyDict_SetItemString(
-          options.get(), "after_in_child", function.get()) != 0) {
-    return false;
-  }
-  const Ref registered(
-      py.PyObject_Call(registrar.get(), no_args.get(), options.get()));
-  done = static_cast<bool>(registered);
-  return done;
+  const Ref after_fork(py.PyObject_GetAttrString(module, "after_fork"));
+  const Ref at_exit(py.PyObject_GetAttrString(module, "at_exit"));
+  g_registered =
+      after_fork && at_exit &&
+      call_with("os",
+                "register_at_fork",
+                nullptr,
+                "after_in_child",
+                after_fork.get()) &&
+      call_with("atexit", "register", at_exit.get(), nullptr, nullptr);
+  return g_registered;
 }
 
 bool add_type(PyObject* module, const char* name, PyObject* type) noexcept {
@@ -163,7 +192,7 @@ int execute(PyObject* module) noexcept {
   if (!set_up_lifecycle() || py.PyModule_AddFunctions(module, g_methods) != 0 ||
       !add_type(module, "Span", make_span_type()) ||
       !add_type(module, "Profiled", make_profiled_type()) ||
-      !register_after_fork(module)) {
+      !register_callbacks(module)) {
     return -1;
   }
   return std::getenv("SHP_BENCH") == nullptr

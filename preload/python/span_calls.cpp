@@ -63,21 +63,25 @@ bool has_callable(PyObject* dict) noexcept {
   return false;
 }
 
-void end_deferred(SpanId id, Ref attrs, uint64_t now) noexcept {
-  EndArgs args;
-  args.end_ticks = now;
-  args.deferred = spans().next_key();
-  if (recorder::end_with_args(id, args) && !spans().defer(std::move(attrs))) {
-    spans().bad_args.note("out of memory");
-  }
-}
-
 void end_bad(SpanId id, std::string_view reason, uint64_t now) noexcept {
   EndArgs args;
   args.end_ticks = now;
   args.bad = true;
   if (recorder::end_with_args(id, args)) {
     spans().bad_args.note(reason);
+  }
+}
+
+void end_deferred(SpanId id, Ref attrs, uint64_t now) noexcept {
+  if (!spans().has_room()) {
+    end_bad(id, "too many callables wait to be asked", now);
+    return;
+  }
+  EndArgs args;
+  args.end_ticks = now;
+  args.deferred = spans().next_key();
+  if (recorder::end_with_args(id, args) && !spans().defer(std::move(attrs))) {
+    spans().bad_args.note("out of memory");
   }
 }
 
@@ -164,6 +168,15 @@ template <IntLayout layout>
   return id_object<layout>(start_span(name, attrs));
 }
 
+// Nothing records, or this session has not met the name yet.
+template <IntLayout layout>
+[[gnu::noinline]] PyObject* span_start_uncached(PyObject* name) noexcept {
+  if (recorder::recording() == 0 && !recorder::g_process.starts_by_itself) {
+    return py.PyLong_FromLongLong(recorder::kNotRecorded);
+  }
+  return id_object<layout>(start_span(name, nullptr));
+}
+
 template <IntLayout layout>
 PyObject* span_start(PyObject*,
                      PyObject* const* args,
@@ -175,7 +188,9 @@ PyObject* span_start(PyObject*,
     if (SHP_LIKELY(generation != 0 && name_id != kNoName)) {
       return id_object<layout>(recorder::begin(name_id, generation));
     }
-  } else if (keywords == nullptr && count == 2) {
+    return span_start_uncached<layout>(args[0]);
+  }
+  if (keywords == nullptr && count == 2) {
     return span_start_with_attrs<layout>(args[0], args[1]);
   }
   return span_start_unusual<layout>(args, count, keywords);
@@ -183,6 +198,9 @@ PyObject* span_start(PyObject*,
 
 [[gnu::noinline, gnu::cold]] PyObject* span_end_unusual(
     PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
+  if (keywords == nullptr && count == 1 && recorder::recording() == 0) {
+    return none();
+  }
   PyObject* object = nullptr;
   if (!parse_arguments(kSpanEnd, args, count, keywords, &object)) {
     return nullptr;

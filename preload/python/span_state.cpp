@@ -31,6 +31,8 @@ std::vector<Deferred> SpanState::take_deferred() noexcept {
 }
 
 void SpanState::clear() noexcept {
+  asked_for = false;
+  last_key_ = 0;
   bad_args = {};
   bad_names = {};
   held.clear();
@@ -40,6 +42,8 @@ void SpanState::clear() noexcept {
 }
 
 void SpanState::forget() noexcept {
+  asked_for = false;
+  last_key_ = 0;
   bad_args = {};
   bad_names = {};
   held.forget();

@@ -37,7 +37,15 @@ class SpanState {
   Misuse bad_args;
   Misuse bad_names;
 
+  // Someone called start() and will call stop(). Else SHP_OUTPUT_DIR began the
+  // session, which may go on for days: it keeps a bounded number of them.
+  bool asked_for = false;
+
   uint64_t next_key() const noexcept { return last_key_ + 1; }
+  bool has_room() const noexcept {
+    return asked_for || deferred_.size() < kMostDeferred;
+  }
+  bool has_deferred() const noexcept { return !deferred_.empty(); }
   // False without memory. The key was next_key()'s.
   bool defer(Ref attrs) noexcept;
   std::vector<Deferred> take_deferred() noexcept;
@@ -47,6 +55,8 @@ class SpanState {
   void forget() noexcept;
 
  private:
+  static constexpr size_t kMostDeferred = 1U << 20;
+
   std::vector<Deferred> deferred_;
   uint64_t last_key_ = 0;
 };
