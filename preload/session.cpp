@@ -478,9 +478,10 @@ void run_starter(uint32_t self) {
 }  // namespace
 
 uint32_t start_by_itself() noexcept {
-  uint32_t state = g_wiped.by_itself.load(std::memory_order_relaxed);
+  uint32_t state = g_wiped.by_itself.load(std::memory_order_acquire);
   if (state == kTried) {
-    return 0;
+    // The starter may have come to its end since our caller saw no session.
+    return recording();
   }
   const int saved = errno;
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));

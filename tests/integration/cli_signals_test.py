@@ -43,7 +43,9 @@ class Signals(RunCase):
         self.assertEqual(out, "got SIGTERM\n")
 
     def test_stop_and_continue_are_passed_on(self):
-        process = self.start(sys.executable, self.script(SLEEPER), "SIGTERM")
+        # A group in our session: the kernel keeps SIGTSTP from orphaned ones.
+        process = self.start(sys.executable, self.script(SLEEPER), "SIGTERM",
+                             start_new_session=False, preexec_fn=os.setpgrp)
         process.stdout.readline()
         [child] = children(process.pid, "python")
         process.send_signal(signal.SIGTSTP)

@@ -42,12 +42,13 @@ class RunCase(Case):
 
     def start(self, *command, **how):
         os.chmod(self.folder, 0o700)
+        how.setdefault("start_new_session", True)
         process = subprocess.Popen(
             [str(SHP), "run", "-o", str(self.out), "--",
              *[str(c) for c in command]],
             env=clean_environment(XDG_RUNTIME_DIR=self.folder),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, start_new_session=True, **how)
+            stderr=subprocess.PIPE, text=True, **how)
         self.addCleanup(self.end, process)
         return process
 
