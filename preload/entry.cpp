@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/fork_wipe.h"
 #include "preload/python/on_load.h"
 #include "preload/recorder.h"
 
@@ -27,6 +28,9 @@ namespace recorder = shp::recorder;
       enable != nullptr && std::strcmp(enable, "0") == 0;
   recorder::g_process.starts_by_itself =
       !recorder::g_process.disabled && output != nullptr && output[0] != '\0';
+  if (recorder::g_process.starts_by_itself) {
+    recorder::wipe_on_fork();
+  }
   recorder::g_process.live.store(recorder::g_process.starts_by_itself ? 1 : 0,
                                  std::memory_order_relaxed);
   shp::python::on_load(argc, argv);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "preload/fork_wipe.h"
 #include "preload/futex.h"
 #include "preload/recorder.h"
 
@@ -204,6 +205,9 @@ std::string_view cut(std::string_view name) {
 }
 
 uint32_t add_name(std::string_view name) {
+  if (!wipe_on_fork()) {
+    return kNoName;
+  }
   ForkSafeLock lock(g_wiped.name_lock);
   if (!lock || !ensure_registry()) {
     return kNoName;

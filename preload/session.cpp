@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,31 +9,24 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "common/base/clock.h"
 #include "preload/daemon_link.h"
+#include "preload/fork_wipe.h"
 #include "preload/futex.h"
 #include "preload/log.h"
-#include "preload/names.h"
+#include "preload/output_directory.h"
+#include "preload/process_arena.h"
 #include "preload/process_facts.h"
 #include "preload/recorder.h"
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 
 namespace shp::recorder {
 namespace {
 
-constexpr uint64_t kDefaultMemory = 256U << 20;
 constexpr int kStartMs = 10'000;
 constexpr int kStopMs = 600'000;
-constexpr int kHighFd = 500;
-constexpr int64_t kStartWaitNs = 2'000'000'000;
 
 // What a session needs until it is published. A forked child inherits the
 // bytes, but g_wiped.session_active is false there.
@@ -51,36 +42,19 @@ struct Session {
   ino_t life_line_inode = 0;
 };
 
-// On the heap and never freed: threads may record until the very end, after
-// static destructors.
-Session& session() {
-  static Session* const instance = new Session();
-  return *instance;
-}
+// Made by the first start, under the session lock, and never freed: threads may
+// record until the very end, after static destructors. No guarded static: a
+// fork while another thread is in its first start would leave the guard held.
+constinit Session* g_session = nullptr;
 
-uint64_t memory_budget() {
-  const char* text = std::getenv("SHP_MEMORY");  // MiB
-  if (text == nullptr) {
-    return kDefaultMemory;
+Session& session() { return *g_session; }
+
+// A child's parent's may have been copied in the middle of a change.
+Session& session_to_start() {
+  if (g_session == nullptr || g_session->pid != getpid()) {
+    g_session = new Session();
   }
-  const unsigned long long mib = std::strtoull(text, nullptr, 10);
-  return std::clamp(mib, 1ULL, 4096ULL) << 20;
-}
-
-// "wait:MS": how long a span call may wait for room, 1 s at most.
-int64_t full_wait_ns() {
-  const char* text = std::getenv("SHP_FULL");
-  if (text == nullptr || std::strncmp(text, "wait", 4) != 0) {
-    return 0;
-  }
-  const long ms = text[4] == ':' ? std::strtol(text + 5, nullptr, 10) : 100;
-  return std::clamp(ms, 1L, 1000L) * 1'000'000;
-}
-
-// Out of the way of programs that count on low numbers or close a range.
-UniqueFd move_high(UniqueFd fd) {
-  const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kHighFd);
-  return high >= 0 ? UniqueFd(high) : std::move(fd);
+  return *g_session;
 }
 
 ino_t inode_of(int fd) {
@@ -101,48 +75,6 @@ tl::unexpected<Error> misuse(const char* message, int errno_value) {
   return tl::unexpected<Error>(Error{message, errno_value});
 }
 
-void forget_in_child() {
-  // Without MADV_WIPEONFORK (a kernel before 4.14, gVisor) this handler does
-  // its work; memset on atomics is what the kernel's wiping amounts to.
-  std::memset(static_cast<void*>(&g_wiped), 0, sizeof(g_wiped));
-}
-
-bool wipe_on_fork() {
-  static bool armed = false;
-  if (!armed) {
-    armed = madvise(&g_wiped, sizeof(g_wiped), MADV_WIPEONFORK) == 0 ||
-            pthread_atfork(nullptr, nullptr, forget_in_child) == 0;
-  }
-  return armed;
-}
-
-// This process's arena, made at its first session. A child's parent's arena is
-// left mapped: the child may be a vfork's, and it costs nothing.
-Status ensure_arena() {
-  if (g_wiped.gate.load(std::memory_order_relaxed) != nullptr) {
-    return {};
-  }
-  if (!wipe_on_fork() || !watch_thread_exits()) {
-    return errno_error("preparing to record", errno);
-  }
-  auto* arena = new ClientArena();
-  if (!create_arena(memory_budget(), *arena)) {
-    const int why = errno;
-    delete arena;
-    return errno_error("cannot make shared memory for spans", why);
-  }
-  arena->memfd = move_high(std::move(arena->memfd));
-  arena->pool.wait_ns = full_wait_ns();
-  g_process.arena = arena;
-  g_process.next_ring.store(0, std::memory_order_relaxed);
-  ++g_process.serial;
-  if (!attach_names(*arena)) {
-    return error("no memory for span names");
-  }
-  g_wiped.gate.store(&arena->header->gate, std::memory_order_release);
-  return {};
-}
-
 std::string random_hex() {
   unsigned char bytes[16];
   if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
@@ -156,54 +88,6 @@ std::string random_hex() {
     text += kDigits[byte & 15];
   }
   return text;
-}
-
-bool exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
-
-Status make_directories(const std::string& path) {
-  for (size_t at = 1; at <= path.size(); ++at) {
-    if (at != path.size() && path[at] != '/') {
-      continue;
-    }
-    const std::string part = path.substr(0, at);
-    if (mkdir(part.c_str(), 0777) != 0) {
-      const int why = errno;
-      if (!exists(part)) {
-        return errno_error(part, why);
-      }
-    }
-  }
-  return {};
-}
-
-// Makes the directory, opens it, and gives its absolute path without links.
-Result<UniqueFd> open_directory(const std::string& wanted, std::string& real) {
-  if (wanted.empty()) {
-    return errno_error("output directory", ENOENT);
-  }
-  UniqueFd fd(open(wanted.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) {
-    const Status made = make_directories(wanted);
-    if (!made) {
-      return tl::unexpected<Error>(made.error());
-    }
-    fd.reset(open(wanted.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  }
-  if (!fd) {
-    // A file in the directory's place is what mkdir calls it: EEXIST.
-    const int why = errno;
-    return errno_error(wanted, why == ENOTDIR && exists(wanted) ? EEXIST : why);
-  }
-  char* resolved = realpath(wanted.c_str(), nullptr);
-  if (resolved == nullptr) {
-    return errno_error(wanted, errno);
-  }
-  real = resolved;
-  std::free(resolved);
-  return fd;
 }
 
 struct Opening {
@@ -276,7 +160,7 @@ Result<std::string> start_locked(const StartOptions& options, bool by_itself) {
   if (!socket) {
     return context(options.directory, socket.error());
   }
-  Session& now = session();
+  Session& now = session_to_start();
   now.path =
       (opening.directory == "/" ? "" : opening.directory) + "/" + opening.file;
   now.directory = opening.directory;
@@ -345,6 +229,9 @@ tl::unexpected<Error> busy_in_this_thread() {
 }  // namespace
 
 Result<std::string> start_session(const StartOptions& options) {
+  if (!wipe_on_fork()) {
+    return errno_error("preparing to record", errno);
+  }
   ForkSafeLock lock(g_wiped.session_lock);
   if (!lock) {
     return busy_in_this_thread();
@@ -423,76 +310,17 @@ ActiveSession active_session() {
   return {true, session().pid, session().path};
 }
 
-// ---- the first span of a process under SHP_OUTPUT_DIR
-// ------------------------
-
-namespace {
-
-void try_start_by_itself() {
+Result<std::string> start_session_by_itself(const std::string& directory) {
   ForkSafeLock lock(g_wiped.session_lock);
-  if (!lock || g_wiped.session_active) {
-    return;
+  if (!lock) {
+    return busy_in_this_thread();
+  }
+  if (g_wiped.session_active) {
+    return misuse("a session runs already", EALREADY);
   }
   StartOptions options;
-  options.directory = std::getenv("SHP_OUTPUT_DIR");
-  const Result<std::string> started = start_locked(options, true);
-  if (!started) {
-    log_line("SHP_OUTPUT_DIR", started.error().message);
-    return;
-  }
-  g_process.arena->header->lost_no_ring.fetch_add(
-      g_wiped.lost_while_starting.exchange(0), std::memory_order_relaxed);
-}
-
-}  // namespace
-
-namespace {
-
-// Other threads' first spans wait for the one that starts the session, so that
-// none of them is lost; a handler inside the starting thread cannot, and after
-// kStartWaitNs the others do not either: those spans are counted.
-void wait_for_starter(uint32_t self) {
-  const int64_t deadline = monotonic_ns() + kStartWaitNs;
-  while (g_wiped.by_itself.load(std::memory_order_acquire) == kStarting) {
-    const int64_t left = deadline - monotonic_ns();
-    if (left <= 0 || g_wiped.starter.load(std::memory_order_relaxed) == self) {
-      g_wiped.lost_while_starting.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    futex_wait_private(g_wiped.by_itself, kStarting, left);
-  }
-}
-
-void run_starter(uint32_t self) {
-  g_wiped.starter.store(self, std::memory_order_relaxed);
-  try {
-    try_start_by_itself();
-  } catch (const std::bad_alloc&) {
-    log_line("SHP_OUTPUT_DIR", "no memory");
-  }
-  g_wiped.starter.store(0, std::memory_order_relaxed);
-  g_wiped.by_itself.store(kTried, std::memory_order_release);
-  futex_wake_private(g_wiped.by_itself, INT_MAX);
-}
-
-}  // namespace
-
-uint32_t start_by_itself() noexcept {
-  uint32_t state = g_wiped.by_itself.load(std::memory_order_acquire);
-  if (state == kTried) {
-    // The starter may have come to its end since our caller saw no session.
-    return recording();
-  }
-  const int saved = errno;
-  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
-  if (state == kNotTried &&
-      g_wiped.by_itself.compare_exchange_strong(state, kStarting)) {
-    run_starter(self);
-  } else {
-    wait_for_starter(self);
-  }
-  errno = saved;
-  return recording();
+  options.directory = directory;
+  return start_locked(options, true);
 }
 
 }  // namespace shp::recorder

@@ -37,6 +37,10 @@ struct StopReport {
 // have when it is published.
 Result<std::string> start_session(const StartOptions& options);
 
+// For by_itself.cpp: the session that SHP_OUTPUT_DIR asks for. It yields to one
+// that the program starts, and is none that the program could stop.
+Result<std::string> start_session_by_itself(const std::string& directory);
+
 // Closes the gate and takes the stop sample. Spans that ended before are in.
 // From here to publish_session only add_deferred writes.
 Status freeze_session();
