@@ -50,14 +50,15 @@ def _tool(name):
     return path
 
 
-def _build(directory):
+def _build(directory, configured):
     # pip's isolation would hide Meson's own modules from it.
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("PYTHONPATH", "PYTHONHOME",
                                   "PYTHONNOUSERSITE")}
-    for command in ([_tool("meson"), "setup", directory, ROOT,
-                     "-Dtests=false", "--buildtype=release"],
-                    [_tool("ninja"), "-C", directory, *BUILT]):
+    setup = [_tool("meson"), "setup", directory, ROOT, "-Dtests=false",
+             "--buildtype=release"]
+    compile_ = [_tool("ninja"), "-C", directory, *BUILT]
+    for command in [compile_] if configured else [setup, compile_]:
         subprocess.run([str(word) for word in command], check=True,
                        env=environment)
 
@@ -104,11 +105,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     for path in _package_files():
         wheel.add(path.relative_to(PACKAGE.parent).as_posix(),
                   path.read_bytes())
+    # -C build-dir=DIR: a tree that Meson has set up already.
+    given = (config_settings or {}).get("build-dir")
     with tempfile.TemporaryDirectory(prefix="shp-build-") as directory:
-        _build(directory)
+        stripped = Path(directory) / "stripped"
+        tree = Path(given or directory).resolve()
+        _build(tree, given is not None)
         for built in BUILT:
-            stripped = Path(directory) / "stripped"
-            _strip(Path(directory) / built, stripped)
+            _strip(tree / built, stripped)
             wheel.add(f"{NAME}/{Path(built).name}", stripped.read_bytes(),
                       0o755)
     wheel.add(f"{wheel.info}/METADATA", _metadata().encode())

@@ -1,5 +1,7 @@
 #include "preload/python/deferred.h"
 
+#include <unistd.h>
+
 #include "preload/python/cpython_api.h"
 #include "preload/python/json_encoder.h"
 #include "preload/python/span_state.h"
@@ -72,8 +74,12 @@ void resolve(uint64_t key, Ref attrs) noexcept {
 
 bool resolve_deferred() noexcept {
   bool interrupted = false;
+  const pid_t process = getpid();
   for (const Deferred& one : spans().take_deferred()) {
     Ref attrs(one.attrs);
+    if (getpid() != process) {
+      continue;  // a callable forked, and the session is the parent's
+    }
     if (interrupted) {
       recorder::add_deferred(one.key, {});
       continue;

@@ -289,8 +289,16 @@ PyObject* lifecycle_stop(PyObject*,
 
 PyObject* lifecycle_active(PyObject*, PyObject*) noexcept {
   return guarded([]() -> PyObject* {
-    const recorder::ActiveSession session = recorder::active_session();
-    if (g_closing || !session.active) {
+    if (g_closing) {
+      return none();
+    }
+    recorder::ActiveSession session;
+    {
+      // Another thread's start() may hold the recorder up.
+      const WithoutGil others_run;
+      session = recorder::active_session();
+    }
+    if (!session.active) {
       return none();
     }
     Ref path(path_of(session.path));

@@ -8,8 +8,8 @@ import sys
 import unittest
 
 from shp_pythons import installed_package, pythons, static_python
-from shp_testing import (Case, HostFile, LIBRARY, SHP, clean_environment,
-                         host_files, main, published, run, sanitizers,
+from shp_testing import (BUILD, Case, HostFile, LIBRARY, SHP, SOURCE,
+                         clean_environment, host_files, main, published, run, sanitizers,
                          traced_environment)
 
 
@@ -223,6 +223,44 @@ class CommandLine(Case):
                           "service_host_profiling"], env=traced_environment())
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("json", result.stdout)
+
+
+class Wheel(Case):
+    def test_pip_installs_a_package_that_records_without_a_preload(self):
+        if sanitizers():
+            self.skipTest("not with sanitizers")
+        venv = self.folder / "venv"
+        self.assert_ok(run([sys.executable, "-m", "venv", venv]))
+        python = venv / "bin" / "python"
+        self.assert_ok(run(
+            [python, "-m", "pip", "install", "--no-index", "-C",
+             f"build-dir={BUILD}", SOURCE], env=clean_environment(),
+            seconds=300))
+        environment = clean_environment(
+            HOST_SERVICE_PROFILER_ENABLE=1,
+            SHP_SOCKET=self.folder / "own.sock")
+        result = run([python, "-c", "import service_host_profiling as s, sys\n"
+                      "import pickle; print(s.__file__)\n"
+                      "s.start(sys.argv[1]); s.span_end(s.span_start('x'))\n"
+                      "print(s.stop())\n"
+                      "assert pickle.loads(pickle.dumps(s.span)) is s.span",
+                      self.out], env=environment)
+        self.assert_ok(result)
+        place, path = result.stdout.split()
+        self.assertIn(str(venv), place)
+        self.assertEqual(HostFile(path).names(), ["x"])
+        trace = self.folder / "trace.json"
+        self.assert_ok(run([venv / "bin" / "shp", "export", path, "-o", trace],
+                           env=clean_environment()))
+        self.assertIn('"x"', trace.read_text())
+        result = run([venv / "bin" / "shp", "run", "-o", self.folder / "run",
+                      "--", python, "-c",
+                      "import service_host_profiling as s\n"
+                      "with s.span('under run'): pass"],
+                     env=clean_environment())
+        self.assert_ok(result)
+        self.assertEqual(host_files(self.folder / "run")[0].names(),
+                         ["under run"])
 
 
 LEAKS = r"""

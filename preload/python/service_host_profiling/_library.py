@@ -63,14 +63,8 @@ def library_path():
     return None
 
 
-def load_native():
-    """The module `_native`, out of libshp.so; ImportError where it is not."""
-    name = f"{_PACKAGE}._native"
-    if name in sys.modules:
-        return sys.modules[name]
-    if is_builtin():
-        from importlib import import_module
-        return import_module(name)
+def open_native(name):
+    """The extension module out of libshp.so; ImportError where it is not."""
     path = library_path()
     if path is None:
         raise ImportError(
@@ -79,11 +73,9 @@ def load_native():
     from importlib.machinery import ExtensionFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
     loader = ExtensionFileLoader(name, path)
-    spec = spec_from_file_location(name, path, loader=loader)
-    module = module_from_spec(spec)
+    module = module_from_spec(
+        spec_from_file_location(name, path, loader=loader))
     loader.exec_module(module)
-    sys.modules[name] = module
-    setattr(sys.modules[_PACKAGE], "_native", module)
     return module
 
 

@@ -2,9 +2,7 @@
 
 from functools import update_wrapper
 
-from ._library import load_native
-
-_native = load_native()
+from . import _native
 
 start = _native.start
 stop = _native.stop

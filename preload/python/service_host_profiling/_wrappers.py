@@ -9,9 +9,7 @@ which then counts as unfinished.
 
 import inspect
 
-from ._library import load_native
-
-_native = load_native()
+from . import _native
 
 
 def wrap_suspending(function, name, attrs):
