@@ -2,7 +2,7 @@
 //
 // Called on any thread of a traced process, inside signal handlers too. Hot
 // path rules (no allocation, lock, log or system call, errno kept) hold for
-// everything in this header; what it calls in thread_state.cpp runs once a
+// everything in this header; what it calls elsewhere runs once a
 // thread, once a block or in rare cases, keeps errno as well, and never fails
 // visibly: it records or counts a loss.
 //
@@ -99,12 +99,12 @@ struct ThreadState {
   uint16_t next_free[kOpenSlots];
   uint8_t slot_args[kOpenSlots];  // 1: args wait in args_text
 
-  // Rare paths only, thread_state.cpp.
+  // Rare paths only.
   uint32_t arena_serial;        // Process::serial that this state belongs to
   ExtraSlot* extra;             // kExtraSlots, mapped when first needed
   uint32_t extra_used;          // ever taken
   uint32_t extra_free;          // list of returned ones, kNoExtra
-  char* args_text[kOpenSlots];  // a mapping each, thread_state.cpp
+  char* args_text[kOpenSlots];  // a mapping each, span_args.cpp
   CachedName name_cache[kNameCacheEntries];
 };
 inline constexpr uint32_t kExtraSlots = 65535 - kOpenSlots;
@@ -113,8 +113,8 @@ inline constexpr uint32_t kExtraSlots = 65535 - kOpenSlots;
 // eight bytes always fit the surplus that glibc keeps for late dlopen.
 extern __thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
 
-// ---- rare paths, thread_state.cpp -----------------------------------------
-// All of these keep errno.
+// ---- rare paths: rare_spans.cpp, span_args.cpp, thread_state.cpp
+// ----------------------------------------- All of these keep errno.
 SpanId begin_slow(uint32_t name, uint32_t generation) noexcept;
 uint32_t start_by_itself() noexcept;  // session.cpp
 void end_slow(SpanId id, uint32_t generation, uint64_t now) noexcept;

@@ -47,7 +47,9 @@ struct Session {
 // fork while another thread is in its first start would leave the guard held.
 constinit Session* g_session = nullptr;
 
-Session& session() { return *g_session; }
+Session& session() {
+  return *g_session;
+}
 
 // A child's parent's may have been copied in the middle of a change.
 Session& session_to_start() {

@@ -28,9 +28,8 @@ uint64_t TickClock::slope_of(Point from, Point to, uint64_t otherwise) {
   if (to.ticks <= from.ticks || to.ns <= from.ns) {
     return otherwise;
   }
-  const auto slope =
-      (static_cast<Uint128>(to.ns - from.ns) << kShift) /
-      (to.ticks - from.ticks);
+  const auto slope = (static_cast<Uint128>(to.ns - from.ns) << kShift) /
+                     (to.ticks - from.ticks);
   return static_cast<uint64_t>(
       std::clamp<Uint128>(slope, kMinSlope, kMaxSlope));
 }

@@ -57,8 +57,7 @@ class TickClock {
   static constexpr uint64_t kMaxSlope = uint64_t{1} << 63;
 
   static int64_t along(const Piece& piece, uint64_t ticks) {
-    const auto scaled =
-        static_cast<Uint128>(ticks - piece.ticks) * piece.slope;
+    const auto scaled = static_cast<Uint128>(ticks - piece.ticks) * piece.slope;
     constexpr Uint128 kHalf = Uint128{1} << (kShift - 1);
     return piece.ns + static_cast<int64_t>((scaled + kHalf) >> kShift);
   }

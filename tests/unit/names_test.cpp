@@ -47,9 +47,9 @@ TEST_CASE("a cut falls between two characters") {
 
 TEST_CASE("a reused buffer is looked at, not just its address") {
   char buffer[16];
-  std::strcpy(buffer, "first");
+  std::memcpy(buffer, "first", 6);
   const uint32_t first = intern_c_name(buffer);
-  std::strcpy(buffer, "other");
+  std::memcpy(buffer, "other", 6);
   const uint32_t other = intern_c_name(buffer);
   CHECK(first != other);
   CHECK(other == intern_name("other"));
