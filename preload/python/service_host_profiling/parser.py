@@ -1,8 +1,9 @@
 """Closed host files: a checking reader, and export and merge by `shp`."""
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 import json
 from pathlib import Path
+import shutil
 import sqlite3
 import subprocess
 import tempfile
@@ -206,6 +207,24 @@ def _clock_words(option, value):
     return [option, json.dumps(value)]
 
 
+@contextmanager
+def _directory_of(hosts):
+    """A directory that holds these host files and no others: merge-dir takes
+    one. Theirs, if that is all there is in it; else one made for the purpose."""
+    hosts = [Path(host).resolve(strict=True) for host in hosts]
+    if not hosts:
+        raise ValueError("no host files were given")
+    own = hosts[0].parent
+    if sorted(own.rglob("*.jsonl")) == sorted(hosts):
+        yield own
+        return
+    with tempfile.TemporaryDirectory(prefix="shp-hosts-") as directory:
+        for number, host in enumerate(hosts):
+            # Not a link: merge-dir follows none.
+            shutil.copy(str(host), f"{directory}/{number}-{host.name}")
+        yield directory
+
+
 def merge_torch_directory(hosts, torch_dir, *, pid_map=None,
                           clock_offset_ns=None, clock_anchors_ns=None):
     """Put the spans of host files into the Torch traces under a directory; the
@@ -216,11 +235,7 @@ def merge_torch_directory(hosts, torch_dir, *, pid_map=None,
              *_clock_words("--pid-map", pid_map),
              *_clock_words("--clock-offset-ns", clock_offset_ns),
              *_clock_words("--clock-anchors-ns", clock_anchors_ns)]
-    with tempfile.TemporaryDirectory(prefix="shp-hosts-") as directory:
-        # merge-dir takes a directory; what was asked for may be any files.
-        for number, host in enumerate(_paths(hosts)):
-            host = Path(host).resolve(strict=True)
-            (Path(directory) / f"{number}-{host.name}").symlink_to(host)
+    with _directory_of(_paths(hosts)) as directory:
         report = json.loads(_run(["merge-dir", directory, *words]))
-    return [Path(trace["path"]) for trace in report["traces"]
-            if trace.get("spans")]
+    return [Path(trace["output"]) for trace in report["traces"]
+            if trace["outcome"] == "merged"]
