@@ -20,6 +20,7 @@
 #include "cli/run/private_daemon.h"
 #include "cli/run/report.h"
 #include "common/base/clock.h"
+#include "common/jsonl/line_reader.h"
 #include "common/protocol/socket_path.h"
 
 namespace shp {
@@ -199,9 +200,9 @@ RunOutcome Run::outcome(const Capture& capture) const {
   RunOutcome result;
   result.directory = options_.directory;
   for (const std::string& path : capture.closed()) {
-    auto file = read_host_file(path);
+    const auto file = open_host_file(path);
     if (file) {
-      result.files.push_back(std::move(*file));
+      result.files.push_back({path, file->metadata()});
     } else {
       result.problems.push_back(file.error().message);
     }

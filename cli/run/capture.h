@@ -5,31 +5,11 @@
 // the summary is printed.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
-
 namespace shp {
-
-// The part of a host file's metadata line that a summary needs.
-struct HostFile {
-  std::string path;
-  int64_t pid = 0;
-  std::string program;  // argv, joined by spaces; may be empty
-  uint64_t written_spans = 0;
-  uint64_t dropped_spans = 0;
-  std::map<std::string, uint64_t> dropped;  // by cause, without the zeros
-  uint64_t bad_args = 0;
-  uint64_t open_spans = 0;  // as far as the metadata line lists them
-  bool complete = false;
-  std::string end_reason;
-};
-
-[[nodiscard]] Result<HostFile> parse_metadata(std::string_view line);
 
 class Capture {
  public:
@@ -49,7 +29,5 @@ class Capture {
   std::string directory_;
   std::vector<std::string> before_;
 };
-
-[[nodiscard]] Result<HostFile> read_host_file(const std::string& path);
 
 }  // namespace shp

@@ -19,24 +19,27 @@ std::string counted(uint64_t number, const char* one) {
   return with_commas(number) + " " + one + (number == 1 ? "" : "s");
 }
 
-template <typename Field>
-uint64_t sum(const std::vector<HostFile>& files, Field field) {
+std::string cut(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+uint64_t sum(const std::vector<HostFile>& files, int64_t HostMetadata::*field) {
   uint64_t total = 0;
   for (const HostFile& file : files) {
-    total += file.*field;
+    total += static_cast<uint64_t>(file.metadata.*field);
   }
   return total;
 }
 
 std::string losses(const std::vector<HostFile>& files) {
-  const uint64_t dropped = sum(files, &HostFile::dropped_spans);
+  const uint64_t dropped = sum(files, &HostMetadata::dropped_spans);
   if (dropped == 0) {
     return "nothing lost";
   }
   std::map<std::string, uint64_t> causes;
   for (const HostFile& file : files) {
-    for (const auto& [cause, number] : file.dropped) {
-      causes[cause] += number;
+    for (const auto& [cause, number] : file.metadata.dropped) {
+      causes[cause] += static_cast<uint64_t>(number);
     }
   }
   std::string text = counted(dropped, "span") + " lost";
@@ -48,26 +51,33 @@ std::string losses(const std::vector<HostFile>& files) {
   return text;
 }
 
-std::string cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+// "python3 app.py --x": the program's own name, not the path of it.
+std::string command_line(const std::vector<std::string>& argv) {
+  std::string line;
+  for (size_t i = 0; i < argv.size() && line.size() < kProgramShown; ++i) {
+    line += i > 0 ? " " : "";
+    line += i > 0 ? argv[i] : argv[i].substr(argv[i].rfind('/') + 1);
+  }
+  return cut(line, kProgramShown);
 }
 
 void add_processes(const std::vector<HostFile>& files, std::string& out) {
-  std::vector<const HostFile*> order;
+  std::vector<const HostMetadata*> order;
   for (const HostFile& file : files) {
-    order.push_back(&file);
+    order.push_back(&file.metadata);
   }
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) {
     return a->written_spans > b->written_spans;
   });
   const size_t shown = std::min(order.size(), kProcessesShown);
   for (size_t i = 0; i < shown; ++i) {
-    const HostFile& file = *order[i];
-    out += fmt::format("  {:>12} spans  pid {:<7} {}{}\n",
-                       with_commas(file.written_spans),
-                       file.pid,
-                       cut(file.program, kProgramShown),
-                       file.complete ? "" : "  (" + file.end_reason + ")");
+    const HostMetadata& process = *order[i];
+    out +=
+        fmt::format("  {:>12} spans  pid {:<7} {}{}\n",
+                    with_commas(static_cast<uint64_t>(process.written_spans)),
+                    process.pid,
+                    command_line(process.argv),
+                    process.complete ? "" : "  (" + process.end_reason + ")");
   }
   if (order.size() > shown) {
     out += fmt::format("  {:>12} more\n", order.size() - shown);
@@ -166,14 +176,15 @@ std::string report(const RunOutcome& outcome) {
     add_unfinished(outcome, out);
     return out;
   }
-  out +=
-      fmt::format("shp run: recorded {} in {} in {}: {}\n",
-                  counted(sum(outcome.files, &HostFile::written_spans), "span"),
-                  counted(outcome.files.size(), "file"),
-                  outcome.directory,
-                  losses(outcome.files));
+  out += fmt::format(
+      "shp run: recorded {} in {} in {}: {}\n",
+      counted(sum(outcome.files, &HostMetadata::written_spans), "span"),
+      counted(outcome.files.size(), "file"),
+      outcome.directory,
+      losses(outcome.files));
   add_processes(outcome.files, out);
-  if (const uint64_t bad = sum(outcome.files, &HostFile::bad_args); bad > 0) {
+  if (const uint64_t bad = sum(outcome.files, &HostMetadata::bad_args);
+      bad > 0) {
     out += fmt::format("shp run: {} kept without attributes, which were bad\n",
                        counted(bad, "span"));
   }

@@ -7,9 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/capture.h"
+#include "common/jsonl/line_reader.h"
 
 namespace shp {
+
+struct HostFile {
+  std::string path;
+  HostMetadata metadata;
+};
 
 struct RunOutcome {
   std::string directory;              // as the user gave it

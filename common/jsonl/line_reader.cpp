@@ -144,6 +144,23 @@ class MetadataReader {
     return out;
   }
 
+  // The members of an object that are integers above 0.
+  std::map<std::string, int64_t> counts(const char* key) const {
+    std::map<std::string, int64_t> out;
+    const auto found = members_.find(key);
+    if (found == members_.end() || found->second.front() != '{') {
+      return out;
+    }
+    const MetadataReader inner(found->second);
+    for (const auto& [name, text] : inner.members_) {
+      const int64_t count = json_int(text).value_or(0);
+      if (count > 0) {
+        out.emplace(name, count);
+      }
+    }
+    return out;
+  }
+
   void complain(const char* key, const char* what) {
     if (problem_.empty()) {
       const bool missing = members_.find(key) == members_.end();
@@ -218,6 +235,8 @@ std::string parse_metadata(std::string_view line, HostMetadata& out) {
   out.boot_id = reader.string("boot_id");
   out.end_reason = reader.string("end_reason");
   out.argv = reader.strings("argv");
+  out.dropped = reader.counts("dropped");
+  out.bad_args = reader.integer("bad_args").value_or(0);
   check_ranges(out, reader);
   return reader.problem();
 }

@@ -43,6 +43,8 @@ struct HostMetadata {
   std::string boot_id;
   std::string end_reason;
   std::vector<std::string> argv;
+  std::map<std::string, int64_t> dropped;  // by cause, those above 0
+  int64_t bad_args = 0;
 };
 
 struct HostSpan {

@@ -62,8 +62,9 @@ fi
 # A system without dpkg may have everything all the same: let Meson judge.
 command -v dpkg-query >/dev/null || exit 0
 
-mapfile -t absent < <(missing "${required[@]}")
-mapfile -t absent_wanted < <(missing "${wanted[@]}")
+# Package names hold no spaces; a bare chroot has no /dev/fd for mapfile.
+read -r -d '' -a absent <<<"$(missing "${required[@]}")" || true
+read -r -d '' -a absent_wanted <<<"$(missing "${wanted[@]}")" || true
 if ((${#absent[@]} + ${#absent_wanted[@]} == 0)); then
   exit 0
 fi

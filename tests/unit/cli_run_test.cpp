@@ -58,13 +58,12 @@ std::vector<std::string> marked(std::vector<const char*> words) {
 
 using Words = std::vector<std::string>;
 
-shp::HostFile host_file(const std::string& path, uint64_t spans) {
-  shp::HostFile file;
-  file.path = path;
-  file.pid = 7;
-  file.program = "python3 app.py";
-  file.written_spans = spans;
-  file.complete = true;
+shp::HostFile host_file(const std::string& path, int64_t spans) {
+  shp::HostFile file{path, {}};
+  file.metadata.pid = 7;
+  file.metadata.argv = {"/usr/bin/python3", "app.py"};
+  file.metadata.written_spans = spans;
+  file.metadata.complete = true;
   return file;
 }
 
@@ -136,31 +135,6 @@ TEST_CASE("a part that is nowhere is an error that says where was looked") {
   CHECK(found.error().message.find("SHP_DAEMON") != std::string::npos);
 }
 
-TEST_CASE("a metadata line is read and its odd values do no harm") {
-  const auto file = shp::parse_metadata(
-      R"({"type":"metadata","pid":12,"written_spans":5,"dropped_spans":3,)"
-      R"("dropped":{"overflow":2,"unfinished":1,"outside":0},"complete":false,)"
-      R"("end_reason":"killed","argv":["python3","a b"],"bad_args":"x",)"
-      R"("open_spans":[{"tid":1}]}   )");
-  REQUIRE(file);
-  CHECK(file->pid == 12);
-  CHECK(file->written_spans == 5);
-  CHECK(file->dropped_spans == 3);
-  CHECK(file->dropped ==
-        std::map<std::string, uint64_t>{{"overflow", 2}, {"unfinished", 1}});
-  CHECK(!file->complete);
-  CHECK(file->end_reason == "killed");
-  CHECK(file->program == "python3 a b");
-  CHECK(file->bad_args == 0);
-  CHECK(file->open_spans == 1);
-}
-
-TEST_CASE("what is no metadata is an error") {
-  CHECK(!shp::parse_metadata(""));
-  CHECK(!shp::parse_metadata("[1]"));
-  CHECK(!shp::parse_metadata("{\"pid\":"));
-}
-
 TEST_CASE("a capture knows what is new, and pending from closed") {
   const Folder folder;
   folder.write("old.jsonl", "");
@@ -230,10 +204,10 @@ TEST_CASE("the report names files, spans, losses and the next command") {
   outcome.directory = "out";
   outcome.files = {host_file("out/a.jsonl", 1200),
                    host_file("out/b.jsonl", 34)};
-  outcome.files[1].complete = false;
-  outcome.files[1].end_reason = "killed";
-  outcome.files[1].dropped_spans = 2;
-  outcome.files[1].dropped = {{"unfinished", 2}};
+  outcome.files[1].metadata.complete = false;
+  outcome.files[1].metadata.end_reason = "killed";
+  outcome.files[1].metadata.dropped_spans = 2;
+  outcome.files[1].metadata.dropped = {{"unfinished", 2}};
   const std::string text = shp::report(outcome);
   CHECK(text.find("recorded 1,234 spans in 2 files in out: 2 spans lost: "
                   "2 unfinished\n") != std::string::npos);
