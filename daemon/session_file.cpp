@@ -54,6 +54,12 @@ bool SessionFile::write(std::string_view bytes) {
   }
 }
 
+// No waiting mends these: the name is somebody's (EEXIST), or the pending file
+// was moved or removed, its directory perhaps with it (ESTALE).
+static bool is_final(const Error& why) {
+  return why.errno_value == EEXIST || why.errno_value == ESTALE;
+}
+
 Status SessionFile::publish(const HostFileMetadata& metadata,
                             const std::vector<OpenSpanEntry>& open_spans) {
   const std::string line = metadata_line(metadata, open_spans);
@@ -66,7 +72,7 @@ Status SessionFile::publish(const HostFileMetadata& metadata,
       note_unstuck();
       return done;
     }
-    if (done.error().errno_value == EEXIST || !stuck(done.error())) {
+    if (is_final(done.error()) || !stuck(done.error())) {
       return done;
     }
   }

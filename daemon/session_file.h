@@ -34,7 +34,8 @@ class SessionFile : public LineSink {
   [[nodiscard]] bool write(std::string_view bytes) override;
 
   // Fills in line 1 and gives the file its name. Tries until it works, the name
-  // turns out taken (EEXIST), or on_stuck gives up.
+  // turns out taken (EEXIST), the pending file is gone (ESTALE), or on_stuck
+  // gives up.
   [[nodiscard]] Status publish(const HostFileMetadata& metadata,
                                const std::vector<OpenSpanEntry>& open_spans);
 

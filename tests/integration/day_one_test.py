@@ -180,6 +180,19 @@ for t in threads: t.join()
         children = [f for f in found.values() if "child" in f.names()]
         self.assertEqual([f.names() for f in children], [["child"] * 50] * 5)
 
+    def test_a_directory_that_is_removed_while_recording_ends_the_session(self):
+        # Seen to fail: the daemon tried to publish for ever, and never ended.
+        program = self.script(PRELUDE + """
+import shutil
+spans("before", 3)
+shutil.rmtree(os.environ["SHP_OUTPUT_DIR"])
+spans("after", 3)
+""")
+        self.assert_ok(run([sys.executable, program], env=self.environment()))
+        wait_for(lambda: not self.running.status()["sessions"], 20,
+                 "the session to end")
+        self.assertFalse(self.out.exists())
+
     def test_exec_in_the_middle_keeps_both_programs_spans(self):
         program = self.script(PRELUDE + """
 if len(sys.argv) < 2:
