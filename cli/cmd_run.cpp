@@ -202,7 +202,10 @@ RunOutcome Run::outcome(const Capture& capture) const {
   for (const std::string& path : capture.closed()) {
     const auto file = open_host_file(path);
     if (file) {
-      result.files.push_back({path, file->metadata()});
+      // As the user named the directory, for the commands that we print.
+      result.files.push_back(
+          {options_.directory + path.substr(directory_.size()),
+           file->metadata()});
     } else {
       result.problems.push_back(file.error().message);
     }
