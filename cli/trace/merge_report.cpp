@@ -9,6 +9,11 @@
 namespace shp {
 namespace {
 
+std::string width(int64_t ns) {
+  return ns < 1000 ? fmt::format("{} ns", ns)
+                   : fmt::format("{:.1f} µs", static_cast<double>(ns) / 1000.0);
+}
+
 std::string clock_words(const TraceReport& trace) {
   std::string source = "realtime";
   std::optional<int64_t> uncertainty;
@@ -19,9 +24,7 @@ std::string clock_words(const TraceReport& trace) {
           std::max(uncertainty.value_or(0), *host.clock.uncertainty_ns);
     }
   }
-  return uncertainty ? fmt::format("clock {}, ±{:.1f} µs",
-                                   source,
-                                   static_cast<double>(*uncertainty) / 1000.0)
+  return uncertainty ? fmt::format("clock {}, ±{}", source, width(*uncertainty))
                      : fmt::format("clock {} (given)", source);
 }
 

@@ -94,9 +94,9 @@ class Words(Merge):
         self.put_host("two.jsonl", session(8, spans=((2000, 10), (2100, 1))))
         self.expect(self.merge(), 0,
                     "deep/er/rank1.json: 2 spans from 1 host file, clock "
-                    "realtime, ±0.2 µs\n"
+                    "realtime, ±200 ns\n"
                     "rank0.json.gz: 1 span from 1 host file, clock realtime, "
-                    "±0.2 µs\n", "")
+                    "±200 ns\n", "")
         self.assertEqual(self.spans_of(path), [(8, 2000, 10), (8, 2100, 1)])
 
     def test_two_sessions_of_one_process_share_a_trace(self):
@@ -104,7 +104,7 @@ class Words(Merge):
         self.put_host("1.jsonl", session(end=4000))
         self.put_host("2.jsonl", session(begin=4001, spans=((5000, 3),)))
         self.expect(self.merge(), 0, "a.json: 2 spans from 2 host files, "
-                    "clock realtime, ±0.2 µs\n", "")
+                    "clock realtime, ±200 ns\n", "")
         self.assertEqual(self.spans_of(path), [(7, 2000, 10), (7, 5000, 3)])
 
     def test_several_traces_of_one_process_get_the_spans_of_their_window(self):
@@ -132,7 +132,7 @@ class Words(Merge):
         (self.torch / "link.json").symlink_to("a.json")
         self.put_host("z.jsonl", session(55))
         self.expect(self.merge(), 0, """\
-a.json: 1 span from 1 host file, clock realtime, ±0.2 µs
+a.json: 1 span from 1 host file, clock realtime, ±200 ns
 gpu.json: skipped: has no process of the host in it
 half.json.tmp: skipped: is a writer's unfinished file
 link.json: skipped: is a link
@@ -167,7 +167,7 @@ z.jsonl: matches no trace (pid 55, host host-a)
         bad = self.host / "bad.jsonl"
         bad.write_text(bad.parent.joinpath("one.jsonl").read_text()[:-20])
         self.expect(self.merge(), 1, "a.json: 1 span from 1 host file, clock "
-                    "realtime, ±0.2 µs\n",
+                    "realtime, ±200 ns\n",
                     f"{ERROR}bad.jsonl: line 2: is not whole JSON (cut off?)\n")
 
     def test_an_incomplete_session_is_taken_with_a_warning(self):
@@ -395,7 +395,7 @@ class Files(Merge):
         self.put_host()
         self.expect(self.merge("--dry-run"), 0,
                     "a.json: would put in 1 span from 1 host file, clock "
-                    "realtime, ±0.2 µs\n", "")
+                    "realtime, ±200 ns\n", "")
         self.assertEqual(path.stat().st_mtime_ns, before.st_mtime_ns)
         self.assertEqual(os.listdir(self.torch), ["a.json"])
 
