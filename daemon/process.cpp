@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -98,9 +99,18 @@ ExitStatus exit_status_in_stat(const std::string& stat) {
   return from_wait_status(std::atoi(stat.c_str() + at));
 }
 
+// Who may not look at a process reads 0 in the exit code's place (fs/proc/
+// array.c), which would make a clean exit of a kill. The same right decides
+// over the cwd link, and there the answer is EACCES.
+bool may_look_at(pid_t pid) {
+  char target[8];
+  const std::string path = "/proc/" + std::to_string(pid) + "/cwd";
+  return readlink(path.c_str(), target, sizeof(target)) >= 0 || errno != EACCES;
+}
+
 ExitStatus exit_status_of(int pidfd, pid_t pid) {
   ExitStatus status = from_pidfd(pidfd);
-  if (!status.known && pid > 0) {
+  if (!status.known && pid > 0 && may_look_at(pid)) {
     const Result<std::string> stat = read_proc_file(pid, "stat", 4096);
     if (stat) {
       status = exit_status_in_stat(*stat);

@@ -33,6 +33,9 @@ struct ExitStatus {
 [[nodiscard]] ExitStatus from_wait_status(int status);
 [[nodiscard]] ExitStatus exit_status_in_stat(const std::string& stat);
 
+// False when /proc hides what it knows of the process from us.
+[[nodiscard]] bool may_look_at(pid_t pid);
+
 enum class Mapped { kYes, kNo, kUnknown };
 
 // Whether the process has the file (st_dev, st_ino) mapped. kUnknown when that

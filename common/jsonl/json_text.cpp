@@ -52,18 +52,24 @@ void append_control(char c, std::string* out) {
   }
 }
 
-// One pass over an object: checks the grammar, copies tokens.
+// One pass over an object: checks the grammar, and copies what lies between
+// white space in runs as long as they come.
 class ObjectCopier {
  public:
   ObjectCopier(std::string_view text, std::string* out)
-      : at_(text.data()), end_(at_ + text.size()), out_(out) {}
+      : at_(text.data()), end_(at_ + text.size()), run_(at_), out_(out) {}
 
   bool run() {
     skip_space();
     if (at_ == end_ || *at_ != '{') {
       return false;
     }
-    return values() && rest_is_space();
+    if (!values()) {
+      return false;
+    }
+    skip_space();
+    copy_run();
+    return at_ == end_;
   }
 
  private:
@@ -152,7 +158,7 @@ class ObjectCopier {
   }
 
   bool string() {
-    const char* begin = at_++;
+    ++at_;
     while (at_ != end_) {
       switch (class_of(*at_)) {
         case kPlain:
@@ -160,7 +166,6 @@ class ObjectCopier {
           break;
         case kQuote:
           ++at_;
-          out_->append(begin, at_);
           return true;
         case kBackslash:
           if (!escape()) {
@@ -224,7 +229,6 @@ class ObjectCopier {
   }
 
   bool number() {
-    const char* begin = at_;
     if (*at_ == '-') {
       ++at_;
     }
@@ -248,7 +252,6 @@ class ObjectCopier {
         return false;
       }
     }
-    out_->append(begin, at_);
     return true;
   }
 
@@ -265,27 +268,31 @@ class ObjectCopier {
       return false;
     }
     at_ += expected.size();
-    *out_ += expected;
     return true;
   }
 
   std::string_view left() const {
     return {at_, static_cast<size_t>(end_ - at_)};
   }
-  void take() { *out_ += *at_++; }
+  void take() { ++at_; }
+  static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+  }
   void skip_space() {
-    while (at_ != end_ &&
-           (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r')) {
+    if (at_ == end_ || !is_space(*at_)) {
+      return;
+    }
+    copy_run();
+    while (at_ != end_ && is_space(*at_)) {
       ++at_;
     }
+    run_ = at_;
   }
-  bool rest_is_space() {
-    skip_space();
-    return at_ == end_;
-  }
+  void copy_run() { out_->append(run_, static_cast<size_t>(at_ - run_)); }
 
   const char* at_;
   const char* end_;
+  const char* run_;  // begins what is not copied yet
   std::string* out_;
   int depth_ = 0;
   std::bitset<kMaxArgsDepth> is_object_;

@@ -100,7 +100,8 @@ class RingReader {
       const bool last = position_block(position_) == position_block(tail);
       uint32_t next = kNoBlock;
       uint32_t end = position_offset(tail);
-      if (!last && !link(source, &next, &end)) {
+      if ((!last && !link(source, &next, &end)) ||
+          end < position_offset(position_)) {
         return give_up();
       }
       last_bytes_ += end - position_offset(position_);
@@ -184,8 +185,7 @@ class RingReader {
                   std::byte* scratch,
                   Visitor&& visitor) {
     const uint32_t begin = position_offset(position_);
-    if (end < begin ||
-        !source.read_block(
+    if (!source.read_block(
             position_block(position_), begin, scratch, end - begin)) {
       return false;
     }

@@ -321,6 +321,7 @@ TEST_CASE("a tail that runs backwards breaks the ring") {
   f.chain();
   CHECK(f.read(position_of(4, 160)) == ReadState::kCaughtUp);
   CHECK(f.read(position_of(4, 128)) == ReadState::kBroken);
+  CHECK(f.reader.last_bytes() == 0);
   CHECK(f.recorder.seen == ids(1, 3));
 }
 
