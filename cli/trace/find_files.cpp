@@ -9,6 +9,7 @@
 #include "cli/trace/byte_source.h"
 #include "cli/trace/gz_source.h"
 #include "cli/trace/output_file.h"
+#include "cli/trace/sqlite_reader.h"
 #include "common/base/unique_fd.h"
 #include "common/jsonl/span_format.h"
 
@@ -88,6 +89,11 @@ std::string passed_by(const fs::directory_entry& entry,
   return {};
 }
 
+// Device profilers leave databases of their own in the same directories.
+bool holds_a_session(const std::string& path) {
+  return is_sqlite(path) && open_sqlite_host(path).has_value();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> find_host_files(const std::string& root) {
@@ -98,7 +104,11 @@ Result<std::vector<std::string>> find_host_files(const std::string& root) {
   std::vector<std::string> found;
   for (const fs::directory_entry& entry : *entries) {
     const std::string path = entry.path().string();
-    if (is_regular(entry) && ends_with(path, kHostFileSuffix)) {
+    const bool named = ends_with(path, kHostFileSuffix) ||
+                       ends_with(path, ".db") || ends_with(path, ".sqlite") ||
+                       ends_with(path, ".sqlite3");
+    if (named && is_regular(entry) &&
+        (ends_with(path, kHostFileSuffix) || holds_a_session(path))) {
       found.push_back(path);
     }
   }

@@ -1,9 +1,6 @@
 #include "cli/trace/host_reader.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "common/base/unique_fd.h"
+#include "cli/trace/sqlite_reader.h"
 
 namespace shp {
 namespace {
@@ -31,6 +28,9 @@ class JsonlReader : public HostReader {
 }  // namespace
 
 Result<std::unique_ptr<HostReader>> open_host_reader(const std::string& path) {
+  if (is_sqlite(path)) {
+    return open_sqlite_host(path);
+  }
   Result<LineReader> lines = open_host_file(path);
   if (!lines) {
     return tl::unexpected<Error>(lines.error());

@@ -20,41 +20,9 @@
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
+#include "common/jsonl/host_types.h"
 
 namespace shp {
-
-struct HostMetadata {
-  std::string session_id;
-  std::string hostname;
-  int64_t pid = 0;
-  int64_t start_monotonic_ns = 0;
-  int64_t start_realtime_ns = 0;
-  int64_t clock_uncertainty_ns = 0;
-  int64_t stop_monotonic_ns = 0;
-  int64_t stop_realtime_ns = 0;
-  int64_t written_spans = 0;
-  int64_t dropped_spans = 0;
-  bool complete = false;
-  // Keys that the predecessor does not write.
-  std::optional<int64_t> start_monotonic_raw_ns;
-  std::optional<int64_t> stop_monotonic_raw_ns;
-  std::optional<int64_t> pid_namespace;
-  std::optional<int64_t> host_pid;  // in the daemon's pid namespace
-  std::string boot_id;
-  std::string end_reason;
-  std::vector<std::string> argv;
-  std::map<std::string, int64_t> dropped;  // by cause, those above 0
-  int64_t bad_args = 0;
-};
-
-struct HostSpan {
-  int64_t id = 0;
-  int64_t tid = 0;
-  int64_t start_ns = 0;  // CLOCK_MONOTONIC
-  int64_t duration_ns = 0;
-  std::string_view name;  // JSON string, with its quotes
-  std::string_view args;  // JSON object
-};
 
 // A line of type "clock": REALTIME and RAW at `monotonic_ns`, each off by half
 // of `uncertainty_ns` at most.
@@ -71,7 +39,7 @@ struct HostOpenSpan {
   std::string name;  // JSON string, with its quotes
 };
 
-class SpanIds;  // which ids were seen
+class SpanCheck;
 
 class LineReader {
  public:
@@ -79,7 +47,7 @@ class LineReader {
   LineReader& operator=(LineReader&&) noexcept;
   ~LineReader();
 
-  const HostMetadata& metadata() const { return metadata_; }
+  const HostMetadata& metadata() const { return *metadata_; }
 
   // False at the end of the file. After an Error the reader is of no more use.
   Result<bool> next(HostSpan& span);
@@ -101,8 +69,6 @@ class LineReader {
   Status read_metadata();
   Status take_other_line(std::string_view line);
   Result<bool> take_line(std::string_view line, HostSpan& span);
-  Status check_span(const HostSpan& span, int64_t pid);
-  Status check_end() const;
   tl::unexpected<Error> fail(std::string_view what) const;
 
   UniqueFd fd_;
@@ -113,9 +79,8 @@ class LineReader {
   bool at_eof_ = false;
   uint64_t line_ = 0;
   uint64_t bytes_read_ = 0;
-  int64_t spans_ = 0;
-  HostMetadata metadata_;
-  std::unique_ptr<SpanIds> ids_;
+  std::unique_ptr<HostMetadata> metadata_;
+  std::unique_ptr<SpanCheck> check_;
   std::map<int64_t, std::string> thread_names_;
   std::vector<HostClock> clocks_;
   std::vector<HostOpenSpan> open_spans_;
