@@ -164,6 +164,8 @@ class Refusals(DaemonCase):
         self.check_refused(refused, REFUSED, "too many connections")
         for connection in connections:
             connection.close()
+        # It learns of the hang-ups one by one.
+        wait_for(daemon.answers, 10, "room for a connection")
         self.assertEqual(clients[1].start(self.out).code, OK)
         self.assertEqual(clients[1].stop().code, OK)
 
