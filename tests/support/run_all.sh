@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Everything that `make test` does: installs what is missing, builds, runs every
-# suite, then unit, fuzz and integration under ASan and UBSan, the ring under
-# TSan, and the fuzzers for a short while. Ends with "N passed, N failed".
+# suite, then units and fuzzers' seeds under ASan and UBSan, the ring under TSan,
+# and the fuzzers for a short while. Ends with "N passed, N failed".
 #
 # SHP_FUZZ_S  seconds for each fuzzer (default 10)
-# SHP_SUITES  which of "plain asan tsan fuzz" to run (default: all)
+# SHP_SUITES  which of "plain asan asan-all tsan fuzz" to run (default: all but
+#             asan-all, which is every suite under ASan and UBSan: an hour)
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
