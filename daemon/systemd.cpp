@@ -45,7 +45,7 @@ void notify_systemd(std::string_view state) {
     return;
   }
   address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, path);
+  std::memcpy(address.sun_path, path, std::strlen(path) + 1);
   if (address.sun_path[0] == '@') {
     address.sun_path[0] = '\0';  // an abstract socket
   }

@@ -16,8 +16,16 @@ CODE = CXX + (".py", ".sh", ".pyi")
 TEXT = CODE + (".md", ".build", ".txt", ".yml", ".toml", ".map", ".service",
                ".socket", "Makefile", "run")
 
-# May be longer than 400 lines: contracts whose prose is the specification.
-LONG = {"common/shm/arena_abi.h", "preload/shp.h"}
+# May be longer than 400 lines: contracts whose prose is the specification, and
+# what was longer when this rule came to be checked. Not to grow.
+LONG = {
+    "common/shm/arena_abi.h", "preload/shp.h",
+    "common/jsonl/json_check.cpp", "common/jsonl/line_reader.cpp",
+    "daemon/session_thread.cpp",
+    "tests/integration/cli_merge_test.py", "tests/integration/daemon_test.py",
+    "tests/integration/python_module_test.py",
+    "tests/integration/python_rules.py",
+}
 
 # Folder: the folders that its includes may come from.
 MAY_INCLUDE = {
@@ -36,6 +44,9 @@ BANNED_IN_PRELOAD = re.compile(
     r"unsetenv|atexit)\s*[(;<.]|#include <(iostream|thread|spdlog|fmt)")
 BANNED_EVERYWHERE = re.compile(
     r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp|alloca|rand)\s*\(")
+
+NO_FUNCTION = re.compile(r"(namespace|extern|struct|class|enum|union|const |"
+                         r"static const|constexpr|inline const|template|#|TEST)")
 
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home/\w+|opt/wheels)/")
@@ -141,18 +152,20 @@ class Sizes(unittest.TestCase):
             self.skipTest("function ends are found by clang-format's layout")
         wrong = []
         for name in files(".cpp"):
-            start = None
+            start, head = None, ""
             for number, line in enumerate(read(name).splitlines(), 1):
-                # Formatted code: a body opens at the end of a line that begins
-                # at column 0 (or its continuation) and closes at column 0.
-                if line.endswith("{") and start is None and not re.match(
-                        r"(namespace|extern|struct|class|enum|union|const|"
-                        r"static const|constexpr|inline const|#)", line):
-                    start = number
-                elif line.startswith("}"):
-                    if start and number - start + 1 > 60:
+                # Formatted code: what begins at column 0, and continues
+                # indented up to its "{", closes with a "}" at column 0.
+                if line.startswith("}"):
+                    if (start and number - start + 1 > 60
+                            and not NO_FUNCTION.match(head)):
                         wrong.append((name, start, number - start + 1))
                     start = None
+                    continue
+                if start is None and line[:1].strip():
+                    head = line
+                if start is None and line.endswith("{"):
+                    start = None if head.startswith("namespace") else number
         self.assertEqual(wrong, [])
 
 
