@@ -292,6 +292,8 @@ def has_torch(python):
 @functools.lru_cache(maxsize=None)
 def torch_python():
     """A Python that has Torch; skips the test where there is none."""
+    if sanitizers():
+        raise unittest.SkipTest("Torch does not run under the sanitizers")
     for candidate in (os.environ.get("SHP_TEST_PYTHON"), "python3",
                       str(SOURCE / "build" / "venv" / "bin" / "python")):
         if candidate and shutil.which(candidate) and has_torch(candidate):
