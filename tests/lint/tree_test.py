@@ -44,9 +44,6 @@ BANNED_IN_PRELOAD = re.compile(
 BANNED_EVERYWHERE = re.compile(
     r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp|alloca|rand)\s*\(")
 
-NO_FUNCTION = re.compile(r"(namespace|extern|struct|class|enum|union|const |"
-                         r"static const|constexpr|inline const|template|#|TEST)")
-
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home/\w+|opt/wheels)/")
 
