@@ -1,5 +1,8 @@
 """Adds up Meson's test logs: one line a program, then "N passed, N failed".
 
+LOG+SECOND stands for two runs: what failed in LOG was run again, alone, and the
+second run counts. What failed first and passed then is named as unsteady.
+
 A program's own count is taken where it prints one (doctest's and unittest's
 closing lines), so that the sum is of tests and not of executables. A program
 that failed counts at least one failure, whatever it printed.
@@ -53,14 +56,36 @@ def entries(path):
         return []
 
 
+def failing(path):
+    """Names, as meson takes them, of what failed in a log."""
+    return sorted({entry["name"].split(" / ")[-1] for entry in entries(path)
+                   if count(entry)[1]})
+
+
+def both_runs(path):
+    first, _, second = path.partition("+")
+    again = {entry["name"]: entry for entry in entries(second)} if second else {}
+    for entry in entries(first):
+        later = again.get(entry["name"])
+        if later and count(entry)[1] and not count(later)[1]:
+            print(f"unsteady: {first.split('/')[0]}: {entry['name']} failed "
+                  "beside others and passed alone")
+        yield later or entry
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--also-failed", type=int, default=0)
+    parser.add_argument("--failing", action="store_true",
+                        help="only print the names of what failed")
     parser.add_argument("logs", nargs="+")
     arguments = parser.parse_args()
+    if arguments.failing:
+        print("\n".join(failing(arguments.logs[0])))
+        return 0
     totals = [0, arguments.also_failed, 0]
     for path in arguments.logs:
-        for entry in entries(path):
+        for entry in both_runs(path):
             counted = count(entry)
             totals = [a + b for a, b in zip(totals, counted)]
             if counted[1]:
