@@ -160,7 +160,6 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
   X(void, PyEval_RestoreThread, (void*))                                    \
   X(void*, PyInterpreterState_Main, ())                                     \
   X(PyObject*, PyModuleDef_Init, (PyModuleDef*))                            \
-  X(PyObject*, PyModule_GetDict, (PyObject*))                               \
   X(int, PyModule_AddObject, (PyObject*, const char*, PyObject*))           \
   X(int, PyModule_AddFunctions, (PyObject*, PyMethodDef*))                  \
   X(PyObject*, PyImport_ImportModule, (const char*))                        \
@@ -168,7 +167,6 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
   X(void, PyErr_SetObject, (PyObject*, PyObject*))                          \
   X(void, PyErr_Clear, ())                                                  \
   X(PyObject*, PyErr_Occurred, ())                                          \
-  X(int, PyErr_ExceptionMatches, (PyObject*))                               \
   X(void, PyErr_Fetch, (PyObject**, PyObject**, PyObject**))                \
   X(void, PyErr_NormalizeException, (PyObject**, PyObject**, PyObject**))   \
   X(void, PyErr_Restore, (PyObject*, PyObject*, PyObject*))                 \
@@ -179,7 +177,6 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
   X(PyObject*, PyObject_Call, (PyObject*, PyObject*, PyObject*))            \
   X(PyObject*, PyObject_CallObject, (PyObject*, PyObject*))                 \
   X(PyObject*, PyObject_GetAttrString, (PyObject*, const char*))            \
-  X(int, PyObject_SetAttrString, (PyObject*, const char*, PyObject*))       \
   X(PyObject*, PyObject_Str, (PyObject*))                                   \
   X(PyObject*, PyObject_GenericGetDict, (PyObject*, void*))                 \
   X(int, PyObject_GenericSetDict, (PyObject*, PyObject*, void*))            \
@@ -217,8 +214,6 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
   X(Py_ssize_t, PyList_Size, (PyObject*))                                   \
   X(PyObject*, PyList_GetItem, (PyObject*, Py_ssize_t))                     \
   X(PyObject*, PyDict_New, ())                                              \
-  X(PyObject*, PyDict_Copy, (PyObject*))                                    \
-  X(Py_ssize_t, PyDict_Size, (PyObject*))                                   \
   X(int, PyDict_Next, (PyObject*, Py_ssize_t*, PyObject**, PyObject**))     \
   X(int, PyDict_SetItem, (PyObject*, PyObject*, PyObject*))                 \
   X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*))         \
@@ -233,8 +228,6 @@ inline constexpr size_t kVectorcallOffsetFlag = size_t{1}
   X(PyTypeObject, PyFloat_Type)      \
   X(PyTypeObject, PyUnicode_Type)    \
   X(PyTypeObject, PyDict_Type)       \
-  X(PyTypeObject, PyList_Type)       \
-  X(PyTypeObject, PyTuple_Type)      \
   X(PyObject*, PyExc_Exception)      \
   X(PyObject*, PyExc_ImportError)    \
   X(PyObject*, PyExc_OSError)        \

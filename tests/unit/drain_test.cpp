@@ -312,6 +312,34 @@ TEST_CASE("deferred spans are written when their args come, or at the end") {
   CHECK(f.drain->losses().sum() == 0);
 }
 
+TEST_CASE("deferred args may be read before their spans, of another ring") {
+  Fixture f;
+  TestRing stopper(f.arena, 0, 11);
+  TestRing worker(f.arena, 1, 12);
+  stopper.session(3);
+  worker.session(3);
+  stopper.record(kDeferred,
+                 kHasArgs,
+                 0,
+                 0,
+                 0,
+                 1,
+                 test::key_bytes(1) + test::counted("{\"a\":1}"));
+  f.round(1500);
+  for (uint64_t key : {1, 2}) {
+    worker.record(kSpan,
+                  kHasDeferred,
+                  f.step,
+                  1100 * key,
+                  1100 * key + 5,
+                  key,
+                  test::key_bytes(key));
+  }
+  f.finish(9000);
+  CHECK(f.spans() == Lines{"12:1100+5{\"a\":1}", "12:2200+5"});
+  CHECK(f.drain->bad_args() == 1);
+}
+
 TEST_CASE("names that are not there cost their span, counted") {
   Fixture f;
   TestRing ring(f.arena, 0);
