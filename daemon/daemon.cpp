@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "common/protocol/seqpacket.h"
 #include "daemon/reply.h"
@@ -31,6 +32,7 @@ sigset_t ending_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);  // the terminal that it was started from closes
   return set;
 }
 
@@ -102,6 +104,12 @@ void Daemon::run() {
     on_time();
   }
   listener_.close();
+  if (sessions_.size() > 0) {
+    // A file system that does not answer holds its thread: nothing to join.
+    spdlog::error("{} sessions could not be published in time",
+                  sessions_.size());
+    std::_Exit(1);
+  }
 }
 
 void Daemon::handle(uint64_t data) {

@@ -43,6 +43,17 @@ class Refusals(DaemonCase):
                            errno.EEXIST)
         self.assertEqual((self.out / "host_1.jsonl").read_text(), "theirs")
 
+    def test_a_pending_file_that_was_taken_away(self):
+        daemon = self.daemon()
+        client = self.client(daemon)
+        client.start(self.out)
+        client.rings[0].span("a")
+        (self.out / "host_1.jsonl.pending").unlink()
+        self.check_refused(client.stop(), IO, "moved or replaced",
+                           errno.ESTALE)
+        self.assertEqual(list(self.out.iterdir()), [])
+        wait_for(lambda: not query(daemon.socket)["sessions"])
+
     def test_a_directory_that_is_gone(self):
         daemon = self.daemon()
         client = self.client(daemon)

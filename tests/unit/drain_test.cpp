@@ -133,6 +133,32 @@ TEST_CASE("a later session goes on where the earlier one's drain stopped") {
   CHECK(f.spans() == Lines{"100:1100+100", "100:1300+100"});
 }
 
+TEST_CASE("a ring that is idle for a session is gone on with in the next") {
+  Fixture f;
+  TestRing idle(f.arena, 0, 11);
+  TestRing busy(f.arena, 1, 12);
+  idle.session(3);
+  // Into its second block, so that the first one goes back to the pool.
+  for (int i = 0; i < 1500; ++i) {
+    idle.span(f.step, 1100, 1200);
+  }
+  f.finish(2000);
+  f.start(4);
+  busy.session(4);
+  for (int i = 0; i < 3; ++i) {
+    busy.span(f.step, 1300, 1400);
+    f.round(3000 + i);
+  }
+  f.finish(4000);
+  f.start(5);
+  idle.session(5);
+  idle.span(f.step, 1500, 1600);
+  f.round(5000);
+  CHECK(f.drain->broken_rings() == 0);
+  CHECK(f.spans().size() == 1504);
+  CHECK(f.spans().back() == "11:1500+100");
+}
+
 TEST_CASE("spans outside the session are counted and not written") {
   Fixture f;
   TestRing ring(f.arena, 0);
