@@ -98,9 +98,9 @@ bool Drain::look_at(uint32_t index, Seen* seen) {
     ring.reader.open(
         shared.drained[commit_index_].load(std::memory_order_relaxed),
         shared.first_block.load(std::memory_order_relaxed));
-    // An earlier session's last commit may have left the other half behind.
-    changed_before_.push_back(index);
   }
+  // A reader that was just opened counts as behind: its first round writes its
+  // position into the commit half that an earlier session may have left old.
   *seen = {index, tail, state == kReleased};
   return seen->released || !ring.reader.at(tail);
 }
