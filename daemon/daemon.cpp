@@ -265,13 +265,25 @@ bool Daemon::is_idle() const {
   return sessions_.size() == 0 && connections_.empty();
 }
 
-bool Daemon::over() const {
+bool Daemon::over() {
   const int64_t now = monotonic_ns();
   if (shutdown_ends_ns_ != 0) {
     return sessions_.size() == 0 || now >= shutdown_ends_ns_;
   }
   return options_.exit_when_idle_s > 0 && is_idle() &&
-         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond;
+         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond &&
+         may_leave();
+}
+
+// A client that connected at the last moment is served all the same.
+bool Daemon::may_leave() {
+  if (listener_.leave()) {
+    return true;
+  }
+  const size_t last = listener_.sockets().size() - 1;
+  watch(Watch::kListener, last, listener_.sockets()[last].get(), EPOLLIN);
+  idle_since_ns_ = monotonic_ns();
+  return false;
 }
 
 int Daemon::wait_ms() const {
