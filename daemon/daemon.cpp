@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "common/protocol/seqpacket.h"
 #include "daemon/reply.h"
@@ -31,6 +32,7 @@ sigset_t ending_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);  // the terminal that it was started from closes
   return set;
 }
 
@@ -102,6 +104,12 @@ void Daemon::run() {
     on_time();
   }
   listener_.close();
+  if (sessions_.size() > 0) {
+    // A file system that does not answer holds its thread: nothing to join.
+    spdlog::error("{} sessions could not be published in time",
+                  sessions_.size());
+    std::_Exit(1);
+  }
 }
 
 void Daemon::handle(uint64_t data) {
@@ -257,13 +265,25 @@ bool Daemon::is_idle() const {
   return sessions_.size() == 0 && connections_.empty();
 }
 
-bool Daemon::over() const {
+bool Daemon::over() {
   const int64_t now = monotonic_ns();
   if (shutdown_ends_ns_ != 0) {
     return sessions_.size() == 0 || now >= shutdown_ends_ns_;
   }
   return options_.exit_when_idle_s > 0 && is_idle() &&
-         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond;
+         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond &&
+         may_leave();
+}
+
+// A client that connected at the last moment is served all the same.
+bool Daemon::may_leave() {
+  if (listener_.leave()) {
+    return true;
+  }
+  const size_t last = listener_.sockets().size() - 1;
+  watch(Watch::kListener, last, listener_.sockets()[last].get(), EPOLLIN);
+  idle_since_ns_ = monotonic_ns();
+  return false;
 }
 
 int Daemon::wait_ms() const {

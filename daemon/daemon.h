@@ -57,7 +57,8 @@ class Daemon {
   int wait_ms() const;
   void on_time();
   bool is_idle() const;
-  bool over() const;
+  bool over();
+  bool may_leave();
 
   Options options_;
   Listener listener_;

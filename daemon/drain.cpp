@@ -99,6 +99,8 @@ bool Drain::look_at(uint32_t index, Seen* seen) {
         shared.drained[commit_index_].load(std::memory_order_relaxed),
         shared.first_block.load(std::memory_order_relaxed));
   }
+  // A reader that was just opened counts as behind: its first round writes its
+  // position into the commit half that an earlier session may have left old.
   *seen = {index, tail, state == kReleased};
   return seen->released || !ring.reader.at(tail);
 }
@@ -110,6 +112,7 @@ void Drain::round(const ClockSample& now) {
     last_ns_ = std::max(last_ns_, now.monotonic_ns);
   }
   last_bytes_ = 0;
+  has_more_ = false;
   for (const Seen& seen : seen_) {
     read_ring(seen);
   }
@@ -128,6 +131,7 @@ void Drain::read_ring(const Seen& seen) {
     finish_budget_ -= std::min(finish_budget_, ring.reader.last_bytes());
   }
   changed_.push_back(seen.ring);
+  has_more_ = has_more_ || state == ReadState::kMore;
   if (state == ReadState::kBroken) {
     ++broken_rings_;
   }

@@ -45,6 +45,8 @@ class Drain {
   void see_tails();
   void round(const ClockSample& now);
   bool anything_seen() const { return !seen_.empty(); }
+  // Whether the last round left records behind, so as to be fair to the others.
+  bool has_more() const { return has_more_; }
   // Bytes of records in the last round.
   size_t last_bytes() const { return last_bytes_; }
 
@@ -126,6 +128,7 @@ class Drain {
   std::vector<std::byte> scratch_;
   uint32_t commit_index_;
   size_t last_bytes_ = 0;
+  bool has_more_ = false;
 
   uint64_t first_ticks_;
   uint64_t last_ticks_;

@@ -1,6 +1,7 @@
 #include "daemon/listener.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,12 +9,15 @@
 
 #include <cstdlib>
 
+#include "common/base/clock.h"
 #include "common/protocol/seqpacket.h"
 #include "common/protocol/socket_path.h"
 #include "daemon/systemd.h"
 
 namespace shp {
 namespace {
+
+constexpr int64_t kLockWaitNs = 3'000'000'000;
 
 // Removing the lock file after use would let two daemons lock two files of one
 // name; it stays.
@@ -27,6 +31,20 @@ Result<UniqueFd> take_lock(const std::string& path) {
     return errno_error(path, errno == EWOULDBLOCK ? EALREADY : errno);
   }
   return lock;
+}
+
+// Another daemon that has the lock and answers has won. One that does not
+// answer is about to listen, or about to end: then it is soon clear which.
+Result<UniqueFd> wait_for_lock(const std::string& socket) {
+  const int64_t deadline = monotonic_ns() + kLockWaitNs;
+  for (;;) {
+    Result<UniqueFd> lock = take_lock(socket + ".lock");
+    if (lock || lock.error().errno_value != EALREADY ||
+        connect_seqpacket(socket, 1000) || monotonic_ns() > deadline) {
+      return lock;
+    }
+    poll(nullptr, 0, 10);
+  }
 }
 
 // With the lock in hand: whatever socket is there is a dead daemon's, or a
@@ -85,25 +103,50 @@ Status Listener::bind_own(const Options& options) {
   }
   path_ =
       options.socket.empty() ? own_socket_path(environment) : options.socket;
-  Result<UniqueFd> lock = take_lock(path_ + ".lock");
+  const bool system_wide = geteuid() == 0 && path_ == kSystemSocketPath;
+  mode_ = !options.socket_mode.empty() ? mode_of(options.socket_mode)
+          : system_wide                ? 0666
+                                       : 0600;
+  Result<UniqueFd> lock = wait_for_lock(path_);
   if (!lock) {
     return tl::unexpected(lock.error());
   }
+  lock_ = std::move(*lock);
   if (Status removed = remove_stale(path_); !removed) {
     return removed;
   }
-  const bool system_wide = geteuid() == 0 && path_ == kSystemSocketPath;
-  const mode_t mode = !options.socket_mode.empty()
-                          ? mode_of(options.socket_mode)
-                      : system_wide ? 0666
-                                    : 0600;
-  Result<UniqueFd> socket = listen_seqpacket(path_, mode);
+  return bind_socket();
+}
+
+Status Listener::bind_socket() {
+  Result<UniqueFd> socket = listen_seqpacket(path_, mode_);
   if (!socket) {
     return tl::unexpected(socket.error());
   }
   sockets_.push_back(std::move(*socket));
-  lock_ = std::move(*lock);
   return {};
+}
+
+bool Listener::somebody_waits() const {
+  for (const UniqueFd& socket : sockets_) {
+    pollfd entry{socket.get(), POLLIN, 0};
+    if (poll(&entry, 1, 0) > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Listener::leave() {
+  if (!lock_) {
+    return !somebody_waits();
+  }
+  unlink(path_.c_str());
+  if (!somebody_waits()) {
+    return true;
+  }
+  // Its stop will come over a new connection, which must find us.
+  return !bind_socket();
 }
 
 void Listener::close() {

@@ -20,7 +20,11 @@ class Listener {
   // EALREADY: another daemon has the socket.
   [[nodiscard]] static Result<Listener> open(const Options& options);
 
-  // Stops listening; the socket is gone from the file system when it was ours.
+  // Takes the socket's name away, when it is ours. False, and the name is there
+  // again, when a client had connected before that: it must be served.
+  [[nodiscard]] bool leave();
+
+  // Stops listening, whoever waits, and lets the next daemon have the lock.
   void close();
 
   const std::vector<UniqueFd>& sockets() const { return sockets_; }
@@ -28,10 +32,13 @@ class Listener {
 
  private:
   Status bind_own(const Options& options);
+  Status bind_socket();
+  bool somebody_waits() const;
 
   std::vector<UniqueFd> sockets_;
   UniqueFd lock_;
   std::string path_;
+  mode_t mode_ = 0600;
 };
 
 }  // namespace shp

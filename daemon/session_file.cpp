@@ -3,6 +3,15 @@
 #include <spdlog/spdlog.h>
 
 namespace shp {
+namespace {
+
+// No waiting mends these: the name is somebody's (EEXIST), or the pending file
+// was moved or removed, its directory perhaps with it (ESTALE).
+bool is_final(const Error& why) {
+  return why.errno_value == EEXIST || why.errno_value == ESTALE;
+}
+
+}  // namespace
 
 SessionFile::SessionFile(std::string label, OnStuck on_stuck)
     : label_(std::move(label)), on_stuck_(std::move(on_stuck)) {}
@@ -52,12 +61,6 @@ bool SessionFile::write(std::string_view bytes) {
       return false;
     }
   }
-}
-
-// No waiting mends these: the name is somebody's (EEXIST), or the pending file
-// was moved or removed, its directory perhaps with it (ESTALE).
-static bool is_final(const Error& why) {
-  return why.errno_value == EEXIST || why.errno_value == ESTALE;
 }
 
 Status SessionFile::publish(const HostFileMetadata& metadata,

@@ -270,6 +270,10 @@ void SessionThread::note_facts() {
 }
 
 void SessionThread::nap() {
+  if (drain_->anything_seen() && drain_->has_more()) {
+    nap_ns_ = kShortestNapNs;
+    return;
+  }
   const size_t bytes = drain_->anything_seen() ? drain_->last_bytes() : 0;
   if (bytes >= kManyBytes) {
     nap_ns_ = std::max(nap_ns_ / 2, kShortestNapNs);

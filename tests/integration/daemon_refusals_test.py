@@ -12,7 +12,7 @@ import time
 from arena_client import (Answer, Arena, Client, FILE_EXISTS, IO, OK, QUERY,
                           REFUSED, STOP, VERSION, ask, connect, hangs_up,
                           header, query)
-from daemon_testing import DaemonCase, InChild, NOBODY
+from daemon_testing import DaemonCase, InChild, NOBODY, drop_capabilities
 from shp_testing import (HostFile, SHPD, clean_environment, closed_paths,
                          kill_group, main, published, wait_for)
 
@@ -42,6 +42,17 @@ class Refusals(DaemonCase):
         self.check_refused(client.stop(), FILE_EXISTS, "host_1.jsonl",
                            errno.EEXIST)
         self.assertEqual((self.out / "host_1.jsonl").read_text(), "theirs")
+
+    def test_a_pending_file_that_was_taken_away(self):
+        daemon = self.daemon()
+        client = self.client(daemon)
+        client.start(self.out)
+        client.rings[0].span("a")
+        (self.out / "host_1.jsonl.pending").unlink()
+        self.check_refused(client.stop(), IO, "moved or replaced",
+                           errno.ESTALE)
+        self.assertEqual(list(self.out.iterdir()), [])
+        wait_for(lambda: not query(daemon.socket)["sessions"])
 
     def test_a_directory_that_is_gone(self):
         daemon = self.daemon()
@@ -234,6 +245,22 @@ class Users(DaemonCase):
         self.assertEqual(self.as_nobody(daemon, self.out),
                          [IO, errno.EACCES])
         self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_a_root_without_its_powers_gets_none_of_ours(self):
+        daemon = self.daemon()
+        os.chown(self.out, NOBODY, NOBODY)
+        self.out.chmod(0o755)
+        def body(say):
+            drop_capabilities()
+            say(Client(daemon.socket).start(self.out).errno)
+        child = InChild(body)
+        child.hear(str(errno.EACCES))
+        child.wait()
+        self.assertEqual(list(self.out.iterdir()), [])
+        # With its powers it may, as it may by itself.
+        client = self.client(daemon)
+        self.assertEqual(client.start(self.out).code, OK)
+        self.assertEqual(client.stop().code, OK)
 
     def test_another_users_session_is_not_seen_and_not_stopped(self):
         daemon = self.daemon("--socket-mode", "0666")
