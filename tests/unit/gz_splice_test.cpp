@@ -103,7 +103,7 @@ std::string merged(const std::string& file, const std::string& ours) {
   REQUIRE(scanned->gz);
   const UniqueFd out(memfd_create("out", MFD_CLOEXEC));
   const Status done =
-      splice(in.get(), *scanned, out.get(), [&](TextSink& sink) {
+      splice(in.get(), *scanned, {out.get(), 0}, [&](TextSink& sink) {
         return sink.write((scanned->scan.has_events ? ",\n" : "") + ours);
       });
   REQUIRE(done);
