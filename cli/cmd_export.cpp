@@ -25,10 +25,12 @@ int run_export(const ExportOptions& options) {
     std::fprintf(stderr, "shp export: warning: %s\n", warning.c_str());
   }
   std::fprintf(options.output == "-" ? stderr : stdout,
-               "%s: %llu spans from %llu host files\n",
+               "%s: %llu span%s from %llu host file%s\n",
                options.output.c_str(),
                static_cast<unsigned long long>(report->spans),
-               static_cast<unsigned long long>(report->files));
+               report->spans == 1 ? "" : "s",
+               static_cast<unsigned long long>(report->files),
+               report->files == 1 ? "" : "s");
   return 0;
 }
 

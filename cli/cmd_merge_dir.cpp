@@ -68,6 +68,10 @@ int run_merge(MergeArguments& arguments) {
   const std::string text = arguments.json ? report_json(*report, dry_run)
                                           : report_lines(*report, dry_run);
   std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!arguments.options.combine.empty() && !arguments.json) {
+    std::printf("%s: all of them on one timeline\n",
+                arguments.options.combine.c_str());
+  }
   for (const std::string& line : report_problems(*report)) {
     fail(line);
   }
@@ -88,9 +92,15 @@ void add_merge_dir(CLI::App& app, int& status) {
                    options.torch_dir,
                    "Whole Torch capture directory, above all ranks' traces")
       ->required();
-  verb->add_option("--output-dir",
-                   options.output_dir,
-                   "Write there and leave the originals alone");
+  CLI::Option* output_dir =
+      verb->add_option("--output-dir",
+                       options.output_dir,
+                       "Write there and leave the originals alone");
+  CLI::Option* combine = verb->add_option(
+      "--combine",
+      options.combine,
+      "Write all ranks and host processes into this one trace instead");
+  combine->excludes(output_dir);
   verb->add_option("--pid-map",
                    arguments->pid_map,
                    "JSON object of Host OS PID to Torch Host PID");
@@ -102,7 +112,8 @@ void add_merge_dir(CLI::App& app, int& status) {
                    arguments->clock_anchors,
                    "[[host0,target0],[host1,target1]], or an object of them")
       ->excludes(offset);
-  verb->add_flag("--dry-run", options.dry_run, "Only say what would be done");
+  verb->add_flag("--dry-run", options.dry_run, "Only say what would be done")
+      ->excludes(combine);
   verb->add_flag("--json", arguments->json, "Report as one JSON object");
   verb->footer("Example:\n  shp merge-dir out/ --torch-dir log/");
   verb->callback([arguments, &status] { status = run_merge(*arguments); });

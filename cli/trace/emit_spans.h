@@ -67,6 +67,9 @@ class SpanEmitter {
                        std::string_view key,
                        std::string_view value);
 
+  // Async events are tied by id all over a file.
+  void start_async_ids_at(uint64_t id) { next_async_id_ = id; }
+
   const EmitCounts& counts() const { return counts_; }
 
  private:

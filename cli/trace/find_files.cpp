@@ -115,6 +115,21 @@ Result<std::vector<std::string>> find_host_files(const std::string& root) {
   return found;
 }
 
+Result<std::vector<std::string>> find_manifests(const std::string& root) {
+  const Result<std::vector<fs::directory_entry>> entries = list(root);
+  if (!entries) {
+    return tl::unexpected<Error>(entries.error());
+  }
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : *entries) {
+    const std::string path = entry.path().string();
+    if (is_regular(entry) && ends_with(path, ".closed.json")) {
+      found.push_back(path);
+    }
+  }
+  return found;
+}
+
 Result<FoundFiles> find_trace_files(const std::string& root) {
   const Result<std::vector<fs::directory_entry>> entries = list(root);
   if (!entries) {

@@ -25,6 +25,9 @@ struct FoundFiles {
 // Closed host files: *.jsonl, and SQLite files by their first bytes.
 Result<std::vector<std::string>> find_host_files(const std::string& root);
 
+// Manifests of archived host files, *.closed.json.
+Result<std::vector<std::string>> find_manifests(const std::string& root);
+
 // Every other file whose first bytes may begin a trace; `passed` has those that
 // look like one by name and are none.
 Result<FoundFiles> find_trace_files(const std::string& root);

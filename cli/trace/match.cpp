@@ -51,6 +51,10 @@ class Candidates {
            return trace.host_name.empty() ||
                   same_host_name(trace.host_name, host.hostname);
          });
+    const std::string rank = std::to_string(trace.rank.value_or(0));
+    keep("is of rank " + rank + ", not that of", [&](const HostFacts& host) {
+      return !trace.rank || !host.rank || trace.rank == host.rank;
+    });
     keep("does not overlap in time with", [&](const HostFacts& host) {
       return overlaps(trace.window, host.session);
     });

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,15 @@ struct HostFacts {
   std::string hostname;
   std::string boot_id;        // empty: not told
   int64_t pid_namespace = 0;  // 0: not told
-  TimeWindow session;         // trace ns
+  std::optional<int64_t> rank;
+  TimeWindow session;  // trace ns
 };
 
 struct TraceFacts {
   std::vector<int64_t> host_pids;  // likeliest first
   std::string host_name;           // empty: not told
-  TimeWindow window;               // trace ns
+  std::optional<int64_t> rank;
+  TimeWindow window;  // trace ns
 };
 
 struct Match {

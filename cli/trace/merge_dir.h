@@ -20,6 +20,7 @@ struct MergeOptions {
   std::string host_dir;
   std::string torch_dir;
   std::string output_dir;  // empty: in place
+  std::string combine;     // not empty: all into this one, see combine.h
   PidMap pid_map;
   GivenClocks clocks;
   bool dry_run = false;
