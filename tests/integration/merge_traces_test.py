@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import shutil
-import unittest
 
 import trace_check
 from host_files import HostSession
