@@ -51,6 +51,7 @@ void Drain::take_baseline() {
   base_.no_ring = header.lost_no_ring.load(std::memory_order_relaxed);
   base_.bad_name = header.lost_bad_name.load(std::memory_order_relaxed);
   bad_args_base_ = header.bad_args.load(std::memory_order_relaxed);
+  lost_marks_base_ = header.lost_marks.load(std::memory_order_relaxed);
   names_lost_base_ = header.names_lost.load(std::memory_order_relaxed);
   const uint32_t count = arena_.rings_in_use();
   for (uint32_t i = 0; i < count; ++i) {
@@ -59,6 +60,7 @@ void Drain::take_baseline() {
       const RingHeader& shared = arena_.ring(i);
       ring.overflow_base = shared.overflow.load(std::memory_order_relaxed);
       ring.reentrant_base = shared.reentrant.load(std::memory_order_relaxed);
+      ring.lost_marks_base = shared.lost_marks.load(std::memory_order_relaxed);
     }
   }
 }
@@ -170,6 +172,8 @@ void Drain::commit(uint64_t file_bytes) {
   half.file_bytes = file_bytes;
   half.written_spans = writer_.spans();
   half.next_id = writer_.spans() + 1;
+  half.written_instants = writer_.instants();
+  half.written_counters = writer_.counters();
   header.commit_index.store(other, std::memory_order_release);
   commit_index_ = other;
 

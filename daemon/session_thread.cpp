@@ -355,8 +355,11 @@ HostFileMetadata SessionThread::last_metadata(EndReason reason,
   HostFileMetadata metadata = first_metadata();
   metadata.stop = stop;
   metadata.written_spans = writer_.spans();
+  metadata.written_instants = writer_.instants();
+  metadata.written_counters = writer_.counters();
   metadata.dropped = drain_->losses();
   metadata.bad_args = drain_->bad_args();
+  metadata.dropped_marks = drain_->dropped_marks();
   metadata.names_lost = drain_->names_lost();
   metadata.broken_rings = drain_->broken_rings();
   metadata.complete = is_orderly(reason);

@@ -227,6 +227,7 @@ Status Combiner::put_spans(size_t index) {
   next_async_id_ += emitter.counts().async;
   job.report.spans = emitter.counts().spans;
   job.report.async = emitter.counts().async;
+  job.report.marks = emitter.counts().marks;
   job.report.unfinished = emitter.counts().unfinished;
   job.report.outcome = TraceOutcome::kMerged;
   return {};

@@ -45,6 +45,7 @@ struct EmitCounts {
   uint64_t spans = 0;
   uint64_t async = 0;       // of those, the ones that do not nest
   uint64_t unfinished = 0;  // open spans, shown as marks
+  uint64_t marks = 0;       // instants and counter values
   std::vector<std::string> warnings;
 };
 
@@ -84,6 +85,8 @@ class SpanEmitter {
   int64_t row_of(int64_t tid, Placing& placing);
   void emit_span(const SortedSpan& span, int64_t row, Placing& placing);
   void emit_open_spans(Placing& placing);
+  void emit_mark(const HostSpan& mark, Placing& placing);
+  Status emit_marks(const std::string& path, Placing& placing);
   void separate();
 
   TextSink& sink_;

@@ -143,6 +143,7 @@ Status write_trace(TextSink& sink,
   state = state ? sink.write(kTraceFooter) : state;
   report.spans = emitter.counts().spans;
   report.async = emitter.counts().async;
+  report.marks = emitter.counts().marks;
   report.warnings.insert(report.warnings.end(),
                          emitter.counts().warnings.begin(),
                          emitter.counts().warnings.end());

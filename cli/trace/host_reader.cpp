@@ -38,6 +38,15 @@ Result<std::unique_ptr<HostReader>> open_host_reader(const std::string& path) {
   return std::make_unique<JsonlReader>(std::move(*lines));
 }
 
+Result<std::unique_ptr<HostReader>> open_mark_reader(const std::string& path) {
+  Result<LineReader> lines = open_host_file(path);
+  if (!lines) {
+    return tl::unexpected<Error>(lines.error());
+  }
+  lines->give_marks();
+  return std::make_unique<JsonlReader>(std::move(*lines));
+}
+
 Result<HostSummary> load_host_file(const std::string& path) {
   Result<std::unique_ptr<HostReader>> opened = open_host_reader(path);
   if (!opened) {

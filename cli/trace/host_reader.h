@@ -30,6 +30,8 @@ class HostReader {
 };
 
 Result<std::unique_ptr<HostReader>> open_host_reader(const std::string& path);
+// One whose next() gives the file's instants and counters instead.
+Result<std::unique_ptr<HostReader>> open_mark_reader(const std::string& path);
 
 // What a whole reading of a host file told, without its spans.
 struct HostSummary {

@@ -49,6 +49,7 @@ struct TraceReport {
   std::optional<int64_t> rank;
   uint64_t spans = 0;
   uint64_t async = 0;
+  uint64_t marks = 0;  // instants and counter values
   uint64_t unfinished = 0;
   uint64_t replaced_events = 0;  // of an earlier run
   std::vector<MergedHost> hosts;

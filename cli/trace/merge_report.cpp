@@ -36,12 +36,14 @@ std::string trace_line(const TraceReport& trace, bool dry_run) {
   if (trace.outcome == TraceOutcome::kSkipped) {
     return fmt::format("{}: skipped: {}\n", trace.name, trace.reason);
   }
-  return fmt::format("{}: {}{} from {}, {}\n",
-                     trace.name,
-                     dry_run ? "would put in " : "",
-                     plural(trace.spans, "span"),
-                     plural(trace.hosts.size(), "host file"),
-                     clock_words(trace));
+  return fmt::format(
+      "{}: {}{}{} from {}, {}\n",
+      trace.name,
+      dry_run ? "would put in " : "",
+      plural(trace.spans, "span"),
+      trace.marks > 0 ? " and " + plural(trace.marks, "mark") : std::string(),
+      plural(trace.hosts.size(), "host file"),
+      clock_words(trace));
 }
 
 std::string number_or_null(const std::optional<int64_t>& value) {
@@ -100,17 +102,20 @@ std::string trace_json(const TraceReport& trace) {
   if (trace.outcome != TraceOutcome::kMerged) {
     return out + fmt::format(R"(,"reason":{}}})", json_quote(trace.reason));
   }
-  return out + fmt::format(R"(,"output":{},"pid":{},"spans":{},"async":{},)"
-                           R"("unfinished":{},"replaced_events":{},"hosts":{},)"
-                           R"("warnings":{}}})",
-                           json_quote(trace.output),
-                           trace.pid,
-                           trace.spans,
-                           trace.async,
-                           trace.unfinished,
-                           trace.replaced_events,
-                           json_list(trace.hosts, clock_json),
-                           json_list(trace.warnings, json_quote));
+  return out +
+         fmt::format(
+             R"(,"output":{},"pid":{},"spans":{},"async":{},)"
+             R"("unfinished":{},"marks":{},"replaced_events":{},"hosts":{},)"
+             R"("warnings":{}}})",
+             json_quote(trace.output),
+             trace.pid,
+             trace.spans,
+             trace.async,
+             trace.unfinished,
+             trace.marks,
+             trace.replaced_events,
+             json_list(trace.hosts, clock_json),
+             json_list(trace.warnings, json_quote));
 }
 
 std::string host_json(const HostReport& host) {

@@ -26,6 +26,7 @@ Status write_spans(TraceJob& job, TextSink& sink, const std::string& spill) {
   }
   job.report.spans = emitter.counts().spans;
   job.report.async = emitter.counts().async;
+  job.report.marks = emitter.counts().marks;
   job.report.unfinished = emitter.counts().unfinished;
   return {};
 }

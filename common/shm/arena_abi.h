@@ -79,7 +79,8 @@
 // refuse another version (the daemon says which in its reply). New record kinds
 // and flags may be added without a change: a reader skips, and counts, a kind
 // that it does not know by its size field.
-//   1  first version
+//   1  first version. Since 0.2 with kInstant and kCounter, and lost_marks in
+//      what was reserved (0 from an older client).
 #pragma once
 
 #include <atomic>
@@ -128,10 +129,12 @@ static_assert(sizeof(ArenaGeometry) == 64);
 
 // One half of the daemon's two-phase commit, see DURABILITY.
 struct CommitRecord {
-  uint64_t file_bytes;     // length of the pending file that counts
-  uint64_t written_spans;  // span lines in it
-  uint64_t next_id;        // id of the next span line
-  uint64_t reserved[5];
+  uint64_t file_bytes;        // length of the pending file that counts
+  uint64_t written_spans;     // span lines in it
+  uint64_t next_id;           // id of the next span line
+  uint64_t written_instants;  // lines of the two other kinds
+  uint64_t written_counters;
+  uint64_t reserved[3];
 };
 static_assert(sizeof(CommitRecord) == 64);
 
@@ -172,7 +175,8 @@ struct ArenaHeader {
   std::atomic<uint64_t> bad_args;
   // Spans that got the name "(too many names)" since the name table was full.
   std::atomic<uint64_t> names_lost;
-  uint64_t reserved2;
+  // Marks and counter values that belong to no ring or had a bad name.
+  std::atomic<uint64_t> lost_marks;
 
   // --- line 3: waking -------------------------------------------------------
   // A futex word. The client adds 1 and wakes it when the pool fills up, the
@@ -246,7 +250,9 @@ struct RingHeader {
   // Open spans beyond the slots below, now.
   std::atomic<uint32_t> open_beyond;
   uint32_t reserved1;
-  uint64_t reserved2[4];
+  // Marks and counter values that were dropped, whatever the cause.
+  std::atomic<uint64_t> lost_marks;
+  uint64_t reserved2[3];
 
   // --- line 2: the daemon's ------------------------------------------------
   // drained[commit_index & 1] is the position up to which records are in the
@@ -264,6 +270,7 @@ struct RingHeader {
 };
 static_assert(sizeof(RingHeader) == kPageBytes);
 static_assert(offsetof(RingHeader, tail) == 64);
+static_assert(offsetof(RingHeader, lost_marks) == 96);
 static_assert(offsetof(RingHeader, drained) == 128);
 static_assert(offsetof(RingHeader, open) == 256);
 
@@ -290,8 +297,8 @@ enum RecordKind : uint8_t {
   kSpan = 2,      // a span that ended
   kArgsPart = 3,  // a piece of the args of the next kSpan / kDeferred of `id`
   kDeferred = 4,  // args of a span that was written with kHasDeferred
-  kInstant = 5,   // reserved: a mark, start_ticks only
-  kCounter = 6,   // reserved: a value at a time, double in end_ticks
+  kInstant = 5,   // a mark, start_ticks only; args as a kSpan's
+  kCounter = 6,   // a value at a time, double in end_ticks; no args
 };
 
 enum RecordFlag : uint8_t {

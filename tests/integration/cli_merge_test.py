@@ -133,7 +133,7 @@ z.jsonl: matches no trace (pid 55, host host-a)
              "base_ns": BASE, "rank": None, "host_pids": [7],
              "window_ns": [BASE + 1_000_000, BASE + 9_000_000],
              "output": str(self.torch / "a.json"), "pid": 7, "spans": 1,
-             "async": 0, "unfinished": 0, "replaced_events": 1,
+             "async": 0, "unfinished": 0, "marks": 0, "replaced_events": 1,
              "hosts": [{"path": str(self.host / "one.jsonl"),
                         "clock": {"source": "realtime",
                                   "offset_ns": BASE - 5_000_000_000,
