@@ -73,6 +73,25 @@ bool may_be_trace(const std::string& head) {
          (text[first] == '{' || text[first] == '[');
 }
 
+// What profilers leave beside their traces, by the end of the name.
+struct OtherKind {
+  std::string_view end;
+  const char* reason;
+};
+constexpr OtherKind kOtherKinds[] = {
+    {".tmp", "is a writer's unfinished file"},
+    {".pending", "is a host file that is still being written"},
+    {".pickle", "is a pickle"},
+    {".pkl", "is a pickle"},
+    {".csv", "is a table (CSV)"},
+    {".db", "is a database"},
+    {".rpd", "is a database"},
+    {".sqlite", "is a database"},
+    {".pftrace", "is a trace in Perfetto's own format"},
+    {".perfetto-trace", "is a trace in Perfetto's own format"},
+    {".html", "is a page"},
+};
+
 // Why an entry is left alone without a look at its JSON; empty when it is not.
 std::string passed_by(const fs::directory_entry& entry,
                       const std::string& path) {
@@ -83,10 +102,19 @@ std::string passed_by(const fs::directory_entry& entry,
   if (!entry.is_regular_file(problem)) {
     return "is no regular file";
   }
-  if (ends_with(path, ".tmp")) {
-    return "is a writer's unfinished file";
+  for (const OtherKind& kind : kOtherKinds) {
+    if (ends_with(path, kind.end)) {
+      return kind.reason;
+    }
   }
-  return {};
+  // Of the directories' other files, those that name themselves traces get a
+  // whole look, to say at which byte they are none.
+  const std::string head = head_of(path);
+  if (may_be_trace(head) || named_like_a_trace(path)) {
+    return {};
+  }
+  return head.substr(0, 15) == "SQLite format 3" ? "is a database"
+                                                 : "is not JSON";
 }
 
 // Device profilers leave databases of their own in the same directories.
@@ -139,7 +167,8 @@ Result<FoundFiles> find_trace_files(const std::string& root) {
   for (const fs::directory_entry& entry : *entries) {
     const std::string path = entry.path().string();
     const std::string name = file_name_of(path);
-    const bool host_file = path.find(kHostFileSuffix) != std::string::npos;
+    const bool host_file =
+        ends_with(name, kHostFileSuffix) || ends_with(name, ".closed.json");
     const bool ours =
         name.compare(0, kTemporaryPrefix.size(), kTemporaryPrefix) == 0;
     if (ours && ends_with(name, ".tmp")) {
@@ -149,14 +178,10 @@ Result<FoundFiles> find_trace_files(const std::string& root) {
       continue;
     }
     const std::string reason = passed_by(entry, path);
-    if (!reason.empty()) {
-      if (path.find(".json") != std::string::npos) {
-        found.passed.push_back({path, reason});
-      }
-      continue;
-    }
-    if (may_be_trace(head_of(path)) || named_like_a_trace(path)) {
+    if (reason.empty()) {
       found.files.push_back(path);
+    } else {
+      found.passed.push_back({path, reason});
     }
   }
   return found;

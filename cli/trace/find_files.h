@@ -28,8 +28,8 @@ Result<std::vector<std::string>> find_host_files(const std::string& root);
 // Manifests of archived host files, *.closed.json.
 Result<std::vector<std::string>> find_manifests(const std::string& root);
 
-// Every other file whose first bytes may begin a trace; `passed` has those that
-// look like one by name and are none.
+// All other files: those that may be traces, and in `passed` those that are
+// none by their kind, name or first bytes.
 Result<FoundFiles> find_trace_files(const std::string& root);
 
 }  // namespace shp

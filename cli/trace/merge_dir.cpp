@@ -107,28 +107,49 @@ Result<Hosts> load_hosts(const std::string& directory) {
   return hosts;
 }
 
-Result<std::vector<TraceJob>> find_jobs(const std::string& root, bool dry_run) {
+// Whether `path` lies under `directory`, whatever either is called.
+bool is_below(const std::string& path, const std::string& directory) {
+  std::error_code problem;
+  const auto real = std::filesystem::weakly_canonical(path, problem);
+  const auto above = std::filesystem::weakly_canonical(directory, problem);
+  const auto relative = real.lexically_relative(above).string();
+  return !problem && !relative.empty() && relative.compare(0, 2, "..") != 0;
+}
+
+Result<std::vector<TraceJob>> find_jobs(const Hosts& hosts,
+                                        const MergeOptions& options) {
+  const std::string& root = options.torch_dir;
   const Result<FoundFiles> found = find_trace_files(root);
   if (!found) {
     return tl::unexpected<Error>(found.error());
   }
-  if (!dry_run) {
+  if (!options.dry_run) {
     std::for_each(
         found->temporaries.begin(), found->temporaries.end(), remove_leftover);
   }
   std::vector<TraceJob> jobs;
-  const auto add = [&](const std::string& path) {
+  const auto add = [&](const std::string& path, const std::string& reason) {
+    const bool host_file =
+        std::any_of(hosts.reports.begin(),
+                    hosts.reports.end(),
+                    [&](const HostReport& host) { return host.path == path; });
+    // What an earlier run wrote elsewhere under the root is no input.
+    const bool result =
+        !options.output_dir.empty() && is_below(path, options.output_dir);
+    if (host_file || result) {
+      return;
+    }
     TraceJob& job = jobs.emplace_back();
     job.path = path;
     job.report.name =
         std::filesystem::path(path).lexically_relative(root).string();
+    job.report.reason = reason;
   };
   for (const std::string& path : found->files) {
-    add(path);
+    add(path, {});
   }
   for (const PassedFile& passed : found->passed) {
-    add(passed.path);
-    jobs.back().report.reason = passed.reason;
+    add(passed.path, passed.reason);
   }
   std::sort(jobs.begin(), jobs.end(), [](const TraceJob& a, const TraceJob& b) {
     return a.path < b.path;
@@ -215,9 +236,9 @@ void merge_each(std::vector<TraceJob>& jobs,
 
 void mark_used(const std::vector<TraceJob>& jobs, Hosts& hosts) {
   for (const TraceJob& job : jobs) {
-    for (const HostSummary* used : job.hosts) {
+    for (const PlannedHost& planned : job.plan) {
       for (HostReport& report : hosts.reports) {
-        report.used = report.used || report.path == used->path;
+        report.used = report.used || report.path == planned.host->path;
       }
     }
   }
@@ -255,8 +276,7 @@ Result<MergeReport> merge_dir(const MergeOptions& options,
   if (!hosts) {
     return tl::unexpected<Error>(hosts.error());
   }
-  Result<std::vector<TraceJob>> jobs =
-      find_jobs(options.torch_dir, options.dry_run);
+  Result<std::vector<TraceJob>> jobs = find_jobs(*hosts, options);
   if (!jobs) {
     return tl::unexpected<Error>(jobs.error());
   }
