@@ -131,7 +131,8 @@ void Daemon::answer_start(Connection& connection, ReceivedMessage& message) {
 void Daemon::begin_session(Connection& connection, SessionRequest request) {
   request.peer = std::move(connection.peer);
   request.rights = rights_of(request.peer);
-  request.reply_to.reset(dup_cloexec(connection.fd.get()));
+  request.life_line.reset(dup_cloexec(connection.fd.get()));
+  request.kept_as = next_kept_++;
   request.daemon_start = early_;
   std::shared_ptr<Session> before =
       sessions_.running_of(request.peer, request.fixed.token);
@@ -147,21 +148,12 @@ void Daemon::begin_session(Connection& connection, SessionRequest request) {
       before = same_arena ? before : nullptr;
     }
   }
-  Result<std::shared_ptr<Session>> session =
-      Session::launch(std::move(request), done_.get(), std::move(before));
-  if (!session) {
+  const Status launched =
+      launch(std::move(request), std::move(connection.fd), std::move(before));
+  if (!launched) {
     connection.answers.push_back(
-        packed(ReplyCode::kRefused, session.error().message));
-    return;
+        packed(ReplyCode::kRefused, launched.error().message));
   }
-  const uint64_t id = connection.id;
-  SessionTable::Entry entry{*session, std::move(connection.fd), false};
-  watch(Watch::kLifeLine, id, entry.life_line.get(), EPOLLIN | EPOLLRDHUP);
-  if (const int pidfd = (*session)->request().peer.pidfd.get(); pidfd >= 0) {
-    watch(Watch::kProcess, id, pidfd, EPOLLIN);
-    entry.process_watched = true;
-  }
-  sessions_.add(id, std::move(entry));
 }
 
 void Daemon::answer_stop(Connection& connection,
@@ -199,14 +191,15 @@ void Daemon::answer_query(Connection& connection,
   }
   std::string socket;
   append_json_string(listener_.path(), &socket);
-  const std::string text =
-      fmt::format(R"({{"version":"{}","pid":{},"uptime_s":{:.3f},"socket":{},)"
-                  R"("sessions":{}}})",
-                  SHP_VERSION,
-                  getpid(),
-                  static_cast<double>(monotonic_ns() - started_ns_) / 1e9,
-                  socket,
-                  sessions_.json_for(connection.peer.uid));
+  const std::string text = fmt::format(
+      R"({{"version":"{}","pid":{},"worker_pid":{},"uptime_s":{:.3f},"socket":{},)"
+      R"("sessions":{}}})",
+      SHP_VERSION,
+      supervisor_.keeper() >= 0 ? getppid() : getpid(),
+      getpid(),
+      static_cast<double>(monotonic_ns() - started_ns_) / 1e9,
+      socket,
+      sessions_.json_for(connection.peer.uid));
   for (size_t at = 0; at < text.size(); at += kMaxQueryText) {
     const bool more = text.size() - at > kMaxQueryText;
     connection.answers.push_back(pack_query_reply(

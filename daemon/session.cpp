@@ -20,9 +20,11 @@ constexpr int64_t kPredecessorWaitNs = 10'000'000'000;
 
 Session::Session(SessionRequest request,
                  int done_event,
+                 DescriptorStore& store,
                  std::shared_ptr<Session> before)
     : request_(std::move(request)),
       done_event_(done_event),
+      store_(store),
       before_(std::move(before)) {}
 
 Session::~Session() {
@@ -30,9 +32,12 @@ Session::~Session() {
 }
 
 Result<std::shared_ptr<Session>> Session::launch(
-    SessionRequest request, int done_event, std::shared_ptr<Session> before) {
+    SessionRequest request,
+    int done_event,
+    DescriptorStore& store,
+    std::shared_ptr<Session> before) {
   std::shared_ptr<Session> session(
-      new Session(std::move(request), done_event, std::move(before)));
+      new Session(std::move(request), done_event, store, std::move(before)));
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -137,8 +142,7 @@ bool Session::wait_for_predecessor() {
 }
 
 void Session::answer_start(const Reply& reply, std::string_view text) {
-  send_reply(request_.reply_to.get(), reply, text);
-  request_.reply_to.reset();
+  send_reply(request_.life_line.get(), reply, text);
 }
 
 void Session::finish(SessionResult result) {

@@ -23,6 +23,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/protocol/messages.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/peer.h"
 #include "daemon/process.h"
 
@@ -36,8 +37,18 @@ struct SessionRequest {
   UniqueFd directory;
   Peer peer;
   PeerRights rights;
-  UniqueFd reply_to;         // the Start connection, which the daemon keeps too
+  UniqueFd life_line;        // the Start connection, which the daemon has too
   ClockSample daemon_start;  // an early look at the clocks, for the rate
+
+  // ---- a session that another shpd began (session_keep.h) ------------------
+  uint64_t kept_as = 0;  // its number in the descriptor store
+  bool resumed = false;  // go on with its file and arena
+  bool answered = false;
+  uint32_t tries = 0;  // see session_keep.cpp
+  UniqueFd file;       // what is written, spooled and known so far
+  UniqueFd spool;
+  UniqueFd state;
+  std::optional<Reply> result;  // it had come to its end
 };
 
 struct SessionFacts {
@@ -74,7 +85,10 @@ class Session {
   // `done_event` (an eventfd) is written when the thread is about to end.
   // `before`, when given, is finished before this one opens its arena.
   [[nodiscard]] static Result<std::shared_ptr<Session>> launch(
-      SessionRequest request, int done_event, std::shared_ptr<Session> before);
+      SessionRequest request,
+      int done_event,
+      DescriptorStore& store,
+      std::shared_ptr<Session> before);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -99,6 +113,8 @@ class Session {
 
   // ---- the session's thread
   // ---------------------------------------------------
+  SessionRequest& own_request() { return request_; }
+  DescriptorStore& store() { return store_; }
   SessionNews news();
   std::optional<StopOrder> take_stop_order();
   // Counts everything that was said; changes wake the thread.
@@ -116,6 +132,7 @@ class Session {
  private:
   Session(SessionRequest request,
           int done_event,
+          DescriptorStore& store,
           std::shared_ptr<Session> before);
   static void* thread_main(void* self);
   template <typename Change>
@@ -123,6 +140,7 @@ class Session {
 
   SessionRequest request_;
   int done_event_;
+  DescriptorStore& store_;
   std::shared_ptr<Session> before_;
   pthread_t thread_{};
   bool joinable_ = false;

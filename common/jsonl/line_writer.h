@@ -50,6 +50,9 @@ class LineWriter {
 
   explicit LineWriter(LineSink& sink);
 
+  // Goes on in a file that holds so many span lines already.
+  void go_on_after(uint64_t spans);
+
   // A span line with args {}.
   void span(const ThreadText& thread,
             std::string_view name_text,

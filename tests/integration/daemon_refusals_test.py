@@ -342,7 +342,7 @@ class Hostile(DaemonCase):
         client = self.client(daemon)
         client.start(self.out)
         def cpu():
-            with open(f"/proc/{daemon.process.pid}/stat") as line:
+            with open(f"/proc/{daemon.worker()}/stat") as line:
                 fields = line.read().rsplit(")", 1)[1].split()
             return int(fields[11]) + int(fields[12])
         before = cpu()
