@@ -108,6 +108,7 @@ class Drain {
 
   void note_baseline();
   void note_ring_baseline(uint32_t index);
+  void even_halves(RingHeader& ring) const;
   void finish_freeing();
   void mend_blocks();
   void open_reader(uint32_t index, Ring& ring);

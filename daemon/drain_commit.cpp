@@ -38,16 +38,24 @@ void Drain::note_ring_baseline(uint32_t index) {
   RingHeader& shared = arena_.ring(index);
   shared.overflow_base = shared.overflow.load(std::memory_order_relaxed);
   shared.reentrant_base = shared.reentrant.load(std::memory_order_relaxed);
-  // Both halves, as this session's first commit makes the older one count.
-  const uint64_t position =
-      shared.drained[commit_index_].load(std::memory_order_relaxed);
-  const uint32_t session =
-      shared.drained_session[commit_index_].load(std::memory_order_relaxed);
-  for (int half = 0; half < 2; ++half) {
-    shared.drained[half].store(position, std::memory_order_release);
-    shared.drained_session[half].store(session == kRingBroken ? 0 : session,
-                                       std::memory_order_release);
+  // A ring that broke a rule in an earlier session gets another chance.
+  std::atomic<uint32_t>& session = shared.drained_session[commit_index_];
+  if (session.load(std::memory_order_relaxed) == kRingBroken) {
+    session.store(0, std::memory_order_release);
   }
+  even_halves(shared);
+}
+
+// The first commit makes the older half count, and we do not know what the last
+// commit of the daemon before us changed.
+void Drain::even_halves(RingHeader& ring) const {
+  const uint32_t other = commit_index_ ^ 1;
+  ring.drained[other].store(
+      ring.drained[commit_index_].load(std::memory_order_relaxed),
+      std::memory_order_release);
+  ring.drained_session[other].store(
+      ring.drained_session[commit_index_].load(std::memory_order_relaxed),
+      std::memory_order_release);
 }
 
 void Drain::begin() {
@@ -105,6 +113,7 @@ void Drain::take_up(const Committed& from) {
   const uint32_t count = arena_.rings_in_use();
   for (uint32_t i = 0; i < count; ++i) {
     if (Ring& ring = ring_at(i); ring.exists) {
+      even_halves(arena_.ring(i));
       ring.overflow_base = arena_.ring(i).overflow_base;
       ring.reentrant_base = arena_.ring(i).reentrant_base;
     }

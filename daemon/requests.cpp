@@ -114,12 +114,20 @@ void Daemon::answer_start(Connection& connection, ReceivedMessage& message) {
   if (shutdown_ends_ns_ != 0) {
     return refuse(ReplyCode::kShuttingDown, "shpd is ending");
   }
+  const bool resume = (start->fixed.flags & kResume) != 0;
+  if (const Session* running =
+          sessions_.find(start->fixed.token, start->fixed.generation);
+      resume && running != nullptr &&
+      running->request().peer.uid == connection.peer.uid) {
+    return refuse(ReplyCode::kOk, "");
+  }
   if (sessions_.count_of(connection.peer.uid) >= options_.max_sessions) {
     return refuse(ReplyCode::kRefused,
                   fmt::format("this user has {} sessions already",
                               options_.max_sessions));
   }
   SessionRequest request = session_request(*start, message);
+  request.resumed = resume;
   const bool brought_pidfd =
       (start->fixed.flags & kHasPidfd) != 0 && message.fd_count > kPidfd;
   if (!connection.peer.pidfd && brought_pidfd) {
@@ -176,7 +184,11 @@ void Daemon::answer_stop(Connection& connection,
   const SessionTable::Past* past =
       sessions_.past(stop->token, stop->generation);
   if (past == nullptr || (uid != 0 && uid != past->uid)) {
-    return refuse("no such session");
+    Reply none{};
+    none.code = static_cast<uint32_t>(ReplyCode::kRefused);
+    none.errno_value = ESRCH;
+    connection.answers.push_back(pack_reply(none, "no such session"));
+    return;
   }
   connection.answers.push_back(
       pack_reply(past->result.reply, past->result.text));

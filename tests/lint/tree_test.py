@@ -21,7 +21,7 @@ TEXT = CODE + (".md", ".build", ".txt", ".yml", ".toml", ".map", ".service",
 # the others want to be split where their next change cuts them.
 LONG = {"common/shm/arena_abi.h", "preload/shp.h",
         "tests/integration/python_rules.py",
-        "common/jsonl/json_check.cpp", "daemon/session_thread.cpp",
+        "common/jsonl/json_check.cpp",
         "tests/integration/cli_merge_test.py",
         "tests/integration/day_one_test.py",
         "tests/integration/python_module_test.py"}
