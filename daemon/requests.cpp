@@ -181,6 +181,7 @@ void Daemon::answer_stop(Connection& connection,
     session->order_stop({std::move(connection.fd), stop->stop});
     return;
   }
+  collect_finished();  // one that has just ended may not be in the past yet
   const SessionTable::Past* past =
       sessions_.past(stop->token, stop->generation);
   if (past == nullptr || (uid != 0 && uid != past->uid)) {

@@ -13,140 +13,32 @@ two halves of each ring's position even: spans came twice, rings were broken.
 
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 import time
 
-from shp_testing import (Case, SLOW, compile_program, main, published,
-                         traced_environment, wait_for)
+from killed_load import Load
+from shp_testing import (Case, main, published, traced_environment,
+                         wait_for)
 
 KILLS = int(os.environ.get("SHP_DAEMON_KILLS", "12"))
-
-# Two threads: one of plain spans, one whose args are long enough to travel in
-# pieces now and then; short-lived threads besides. Ends when stdin does.
-LOAD = r"""
-#define _GNU_SOURCE
-#include <sys/select.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include "shp.h"
-
-static atomic_int ended;
-static long counts[3];
-
-static void* plain(void* unused) {
-  (void)unused;
-  char name[32];
-  for (long n = 0; !ended; ++n) {
-    snprintf(name, sizeof name, "p%ld", n % 1000);
-    shp_span_end(shp_span_start(name));
-    ++counts[0];
-    usleep(20);
-  }
-  return NULL;
-}
-
-static void* rich(void* unused) {
-  (void)unused;
-  char* args = malloc(40000);
-  for (long n = 0; !ended; ++n) {
-    int at = snprintf(args, 64, "{\"n\":%ld", n);
-    if (n % 50 == 0) {
-      at += snprintf(args + at, 16, ",\"long\":\"");
-      memset(args + at, 'x', 20000);
-      at += 20000;
-      at += snprintf(args + at, 4, "\"");
-    }
-    snprintf(args + at, 2, "}");
-    shp_span_end(shp_span_start_json("rich", args));
-    ++counts[1];
-    usleep(200);
-  }
-  free(args);
-  return NULL;
-}
-
-static void* brief(void* unused) {
-  (void)unused;
-  shp_span_end(shp_span_start("brief"));
-  return NULL;
-}
-
-int main(int argc, char** argv) {
-  (void)argc;
-  if (shp_start(argv[1], "load") != 0) return 1;
-  pthread_t one, two, three;
-  pthread_create(&one, NULL, plain, NULL);
-  pthread_create(&two, NULL, rich, NULL);
-  while (1) {
-    pthread_create(&three, NULL, brief, NULL);
-    pthread_join(three, NULL);
-    ++counts[2];
-    fd_set set; FD_ZERO(&set); FD_SET(0, &set);
-    struct timeval wait = {0, 3000};
-    if (select(1, &set, NULL, NULL, &wait) > 0) break;
-  }
-  ended = 1;
-  pthread_join(one, NULL);
-  pthread_join(two, NULL);
-  char path[4096];
-  const int status = shp_stop(path, sizeof path);
-  printf("%d %ld %ld %ld\n", status, counts[0], counts[1], counts[2]);
-  return status != 0;
-}
-"""
 
 
 class Killed(Case):
     def setUp(self):
         super().setUp()
-        self.program = compile_program(self.script(LOAD, "load.c"),
-                                       self.folder / "load", "-pthread",
-                                       "-ldl")
+        self.load = Load(self)
         self.out.mkdir()
         self.random = random.Random(4)
 
     def start(self, daemon, **extra):
-        process = subprocess.Popen(
-            [self.program, self.out], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-            env=traced_environment(daemon, **extra), start_new_session=True)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.addCleanup(process.stdout.close)
+        process = self.load.start(
+            [self.load.program, self.out],
+            traced_environment(daemon, **extra))
         wait_for(lambda: daemon.status()["sessions"], 20, "the session")
         return process
 
-    def end(self, process):
-        out, _ = process.communicate("", timeout=60 * SLOW)
-        status, *counts = map(int, out.split())
-        self.assertEqual((process.returncode, status), (0, 0))
-        return counts
-
-    def check(self, counts):
-        [file] = published(self.out)
-        plain, rich, brief = counts
-        meta = file.metadata
-        self.assertEqual(meta["dropped_spans"], 0, meta)
-        self.assertNotIn("broken_rings", meta)
-        self.assertTrue(meta["complete"])
-        self.assertEqual(meta["bad_args"], 0)
-        names = file.names()
-        self.assertEqual(names.count("brief"), brief)
-        numbers = [s["args"]["n"] for s in file.spans if s["name"] == "rich"]
-        self.assertEqual(numbers, list(range(rich)))
-        numbers = [int(n[1:]) for n in names if re.match(r"p\d", n)]
-        self.assertEqual(numbers, [n % 1000 for n in range(plain)])
-        for tid in file.tids():
-            ends = [s["start_ns"] + s["duration_ns"] for s in file.spans
-                    if s["tid"] == tid]
-            self.assertEqual(ends, sorted(ends))
+    def end_and_check(self, process):
+        self.load.check(self.load.end(process), self.out)
 
     def pause(self):
         time.sleep(self.random.choice([0.002, 0.01, 0.03, 0.1, 0.2]) *
@@ -158,7 +50,7 @@ class Killed(Case):
         for _ in range(KILLS):
             os.kill(daemon.worker(), signal.SIGKILL)
             self.pause()
-        self.check(self.end(process))
+        self.end_and_check(process)
         self.assertIsNone(daemon.process.poll())
 
     def test_killed_while_it_stops(self):
@@ -171,7 +63,7 @@ class Killed(Case):
             process.stdin = None
             time.sleep(self.random.random() * 0.02)
             os.kill(worker, signal.SIGKILL)
-            self.check(self.end(process))
+            self.end_and_check(process)
             for path in self.out.iterdir():
                 path.unlink()
 
@@ -187,9 +79,12 @@ class Killed(Case):
             wait_for(lambda: self.status_or_nothing(daemon).get("pid",
                      before) != before, 20, "a new keeper")
             keeper = daemon.status()["pid"]
-            os.kill(daemon.worker(), signal.SIGKILL)
+            worker = daemon.worker()
+            os.kill(worker, signal.SIGKILL)
+            wait_for(lambda: self.status_or_nothing(daemon).get(
+                "worker_pid", worker) != worker, 20, "a new worker")
             self.pause()
-        self.check(self.end(process))
+        self.end_and_check(process)
         os.kill(daemon.status()["pid"], signal.SIGTERM)
 
     def status_or_nothing(self, daemon):
@@ -208,7 +103,7 @@ class Killed(Case):
                 "worker_pid", before) != before, 20, "the new one")
             self.pause()
         self.assertEqual(daemon.status()["pid"], daemon.process.pid)
-        self.check(self.end(process))
+        self.end_and_check(process)
 
     def test_all_of_it_killed_the_client_hands_its_arena_over_again(self):
         for number in range(max(KILLS // 6, 2)):
@@ -218,7 +113,7 @@ class Killed(Case):
             daemon.kill()
             time.sleep(0.05)
             daemon.start()
-            self.check(self.end(process))
+            self.end_and_check(process)
             daemon.stop()
             for path in self.out.iterdir():
                 path.unlink()
@@ -228,7 +123,7 @@ class Killed(Case):
         process = self.start(daemon)
         time.sleep(0.1)
         daemon.kill()
-        self.check(self.end(process))
+        self.end_and_check(process)
 
     def test_client_and_worker_killed_together(self):
         daemon = self.daemon("--log-level", "error")

@@ -120,7 +120,8 @@ class Refusals(DaemonCase):
     def test_a_stop_of_no_session(self):
         client = self.client(self.daemon())
         client.generation = 1
-        self.check_refused(client.stop(), REFUSED, "no such session")
+        self.check_refused(client.stop(), REFUSED, "no such session",
+                           errno.ESRCH)
 
     def test_a_second_stop_gets_the_first_ones_answer(self):
         client = self.client(self.daemon())
