@@ -12,11 +12,12 @@
 #include "common/base/clock.h"
 #include "common/protocol/seqpacket.h"
 #include "common/protocol/socket_path.h"
-#include "daemon/systemd.h"
 
 namespace shp {
 namespace {
 
+constexpr const char* kLockName = "lock";
+constexpr const char* kSocketName = "listen";
 constexpr int64_t kLockWaitNs = 3'000'000'000;
 
 // Removing the lock file after use would let two daemons lock two files of one
@@ -81,10 +82,41 @@ std::string path_of(int socket) {
 
 }  // namespace
 
-Result<Listener> Listener::open(const Options& options) {
+// Sockets of our own making and their lock by the names that keep_in() gives
+// them; any other is systemd's.
+void Listener::take(NamedFd one) {
+  if (one.name == kLockName) {
+    lock_ = std::move(one.fd);
+    return;
+  }
+  const int fd = one.fd.get();
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  sockets_.push_back(std::move(one.fd));
+}
+
+void Listener::keep_in(DescriptorStore& store) {
+  if (!lock_ || store_ != nullptr) {
+    return;  // systemd's own: it has them
+  }
+  store_ = &store;
+  if (inherited_) {
+    store.know(kSocketName, sockets_.back().get());
+    store.know(kLockName, lock_.get());
+    return;
+  }
+  // The lock last: with it alone, the next shpd could have no socket.
+  store.keep(kSocketName, sockets_.back().get());
+  store.keep(kLockName, lock_.get());
+}
+
+Result<Listener> Listener::open(const Options& options,
+                                std::vector<NamedFd> inherited) {
   Listener listener;
-  listener.sockets_ = take_activation_sockets();
-  if (!listener.sockets_.empty()) {
+  for (NamedFd& one : inherited) {
+    listener.take(std::move(one));
+  }
+  listener.inherited_ = !listener.sockets_.empty();
+  if (listener.inherited_) {
     listener.path_ = path_of(listener.sockets_.front().get());
     return listener;
   }
@@ -124,6 +156,10 @@ Status Listener::bind_socket() {
     return tl::unexpected(socket.error());
   }
   sockets_.push_back(std::move(*socket));
+  if (store_ != nullptr) {
+    store_->drop(kSocketName);
+    store_->keep(kSocketName, sockets_.back().get());
+  }
   return {};
 }
 

@@ -35,6 +35,32 @@ Status SessionFile::create(int directory,
   return written;
 }
 
+Status SessionFile::take_over(int directory,
+                              const std::string& name,
+                              UniqueFd fd,
+                              uint64_t bytes,
+                              const HostFileMetadata& metadata) {
+  if (!fd) {
+    Result<UniqueFd> opened = ExclusiveFile::open_pending(directory, name);
+    if (!opened) {
+      return tl::unexpected(opened.error());
+    }
+    fd = std::move(*opened);
+  }
+  Result<ExclusiveFile> file =
+      ExclusiveFile::take_over(directory, name, std::move(fd), bytes);
+  if (!file) {
+    return tl::unexpected(file.error());
+  }
+  file_ = std::move(*file);
+  if (bytes > 0 || file_.linked()) {
+    return {};
+  }
+  const std::string line = metadata_line(metadata, {});
+  std::string_view rest = line;
+  return file_.append(&rest);
+}
+
 // Says so once, however long it lasts and whatever else it then fails with.
 bool SessionFile::stuck(const Error& why) {
   if (!stuck_) {

@@ -208,7 +208,7 @@ class Sessions(DaemonCase):
         answer = client.stop()
         self.assertEqual((answer.written, answer.dropped),
                          (blocks * per_block + 1, 0))
-        with open(f"/proc/{daemon.process.pid}/status") as status:
+        with open(f"/proc/{daemon.worker()}/status") as status:
             peak = next(int(line.split()[1]) for line in status
                         if line.startswith("VmHWM"))
         if SLOW == 1:

@@ -50,6 +50,7 @@ struct Fixture {
   void start(uint32_t generation = 3) {
     drain = std::make_unique<Drain>(
         view, writer, spool, Drain::Settings{generation, 7, at(1000)});
+    drain->begin();
   }
   void round(int64_t now_ns) {
     drain->see_tails();

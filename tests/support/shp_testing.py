@@ -234,8 +234,13 @@ class Daemon:
             assert status == expect, (status, self.log.read_text())
 
     def kill(self):
-        self.process.kill()
+        """All of it, with what would start it again."""
+        kill_group(self.process)
         self.process.wait()
+
+    def worker(self):
+        """The pid of the process that does the work."""
+        return self.status()["worker_pid"]
 
     def __enter__(self):
         return self.start()
