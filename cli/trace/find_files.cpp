@@ -27,23 +27,45 @@ bool named_like_a_trace(const std::string& path) {
   return ends_with(path, ".json") || ends_with(path, ".json.gz");
 }
 
-// All entries that are not directories, sorted.
-Result<std::vector<fs::directory_entry>> list(const std::string& root) {
+struct Listing {
+  std::vector<fs::directory_entry> entries;  // no directories; sorted
+  std::vector<PassedFile> unreadable;        // directories
+};
+
+Status list_into(const fs::path& directory, Listing& listing) {
   std::error_code problem;
-  fs::recursive_directory_iterator at(
-      root, fs::directory_options::skip_permission_denied, problem);
-  std::vector<fs::directory_entry> entries;
-  while (!problem && at != fs::recursive_directory_iterator()) {
-    if (!at->is_directory(problem) || at->is_symlink(problem)) {
-      entries.push_back(*at);
+  std::vector<fs::path> below;
+  fs::directory_iterator at(directory, problem);
+  while (!problem && at != fs::directory_iterator()) {
+    std::error_code unknown;
+    if (at->is_directory(unknown) && !at->is_symlink(unknown)) {
+      below.push_back(at->path());
+    } else {
+      listing.entries.push_back(*at);
     }
     at.increment(problem);
   }
   if (problem) {
-    return error(root + ": " + problem.message());
+    return error(problem.message());
   }
-  std::sort(entries.begin(), entries.end());
-  return entries;
+  for (const fs::path& path : below) {
+    const Status listed = list_into(path, listing);
+    if (!listed) {
+      listing.unreadable.push_back({path.string(), listed.error().message});
+    }
+  }
+  return {};
+}
+
+// Of everything below `root`; it is an Error when `root` cannot be read itself.
+Result<Listing> list(const std::string& root) {
+  Listing listing;
+  const Status listed = list_into(root, listing);
+  if (!listed) {
+    return context(root, listed.error());
+  }
+  std::sort(listing.entries.begin(), listing.entries.end());
+  return listing;
 }
 
 bool is_regular(const fs::directory_entry& entry) {
@@ -124,32 +146,33 @@ bool holds_a_session(const std::string& path) {
 
 }  // namespace
 
-Result<std::vector<std::string>> find_host_files(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+Result<FoundHosts> find_host_files(const std::string& root) {
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
-  std::vector<std::string> found;
-  for (const fs::directory_entry& entry : *entries) {
+  FoundHosts found;
+  found.unreadable = listing->unreadable;
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     const bool named = ends_with(path, kHostFileSuffix) ||
                        ends_with(path, ".db") || ends_with(path, ".sqlite") ||
                        ends_with(path, ".sqlite3");
     if (named && is_regular(entry) &&
         (ends_with(path, kHostFileSuffix) || holds_a_session(path))) {
-      found.push_back(path);
+      found.files.push_back(path);
     }
   }
   return found;
 }
 
 Result<std::vector<std::string>> find_manifests(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
   std::vector<std::string> found;
-  for (const fs::directory_entry& entry : *entries) {
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     if (is_regular(entry) && ends_with(path, ".closed.json")) {
       found.push_back(path);
@@ -159,12 +182,13 @@ Result<std::vector<std::string>> find_manifests(const std::string& root) {
 }
 
 Result<FoundFiles> find_trace_files(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
   FoundFiles found;
-  for (const fs::directory_entry& entry : *entries) {
+  found.unreadable = listing->unreadable;
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     const std::string name = file_name_of(path);
     const bool host_file =

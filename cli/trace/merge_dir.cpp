@@ -75,23 +75,28 @@ Status use_manifests(const std::string& directory,
 }
 
 Result<Hosts> load_hosts(const std::string& directory) {
-  const Result<std::vector<std::string>> paths = find_host_files(directory);
-  if (!paths) {
-    return tl::unexpected<Error>(paths.error());
+  const Result<FoundHosts> found = find_host_files(directory);
+  if (!found) {
+    return tl::unexpected<Error>(found.error());
   }
-  if (paths->empty()) {
+  const std::vector<std::string>& paths = found->files;
+  if (paths.empty()) {
     return error("No closed Host JSONL files found under " + directory);
   }
-  std::vector<Result<HostSummary>> loaded(paths->size(), HostSummary());
-  for_each_index(paths->size(),
-                 [&](size_t i) { loaded[i] = load_host_file((*paths)[i]); });
+  std::vector<Result<HostSummary>> loaded(paths.size(), HostSummary());
+  for_each_index(paths.size(),
+                 [&](size_t i) { loaded[i] = load_host_file(paths[i]); });
   Hosts hosts;
-  for (const std::string& path : *paths) {
+  for (const std::string& path : paths) {
     hosts.reports.emplace_back().path = path;
   }
   const Status used = use_manifests(directory, loaded, hosts.reports);
   if (!used) {
     return tl::unexpected<Error>(used.error());
+  }
+  for (const PassedFile& unreadable : found->unreadable) {
+    hosts.reports.emplace_back().path = unreadable.path;
+    hosts.reports.back().problem = unreadable.path + ": " + unreadable.reason;
   }
   for (size_t i = 0; i < loaded.size(); ++i) {
     HostReport& report = hosts.reports[i];
@@ -128,7 +133,9 @@ Result<std::vector<TraceJob>> find_jobs(const Hosts& hosts,
         found->temporaries.begin(), found->temporaries.end(), remove_leftover);
   }
   std::vector<TraceJob> jobs;
-  const auto add = [&](const std::string& path, const std::string& reason) {
+  const auto add = [&](const std::string& path,
+                       const std::string& reason,
+                       TraceOutcome outcome) {
     const bool host_file =
         std::any_of(hosts.reports.begin(),
                     hosts.reports.end(),
@@ -144,12 +151,16 @@ Result<std::vector<TraceJob>> find_jobs(const Hosts& hosts,
     job.report.name =
         std::filesystem::path(path).lexically_relative(root).string();
     job.report.reason = reason;
+    job.report.outcome = outcome;
   };
   for (const std::string& path : found->files) {
-    add(path, {});
+    add(path, {}, TraceOutcome::kSkipped);
   }
   for (const PassedFile& passed : found->passed) {
-    add(passed.path, passed.reason);
+    add(passed.path, passed.reason, TraceOutcome::kSkipped);
+  }
+  for (const PassedFile& unreadable : found->unreadable) {
+    add(unreadable.path, unreadable.reason, TraceOutcome::kFailed);
   }
   std::sort(jobs.begin(), jobs.end(), [](const TraceJob& a, const TraceJob& b) {
     return a.path < b.path;

@@ -89,9 +89,10 @@ class Directories(Merge):
         """All spans of ours, async ones too, as (pid, start, end)."""
         events = [e for e in json.loads(gzip.decompress(path.read_bytes()))
                   ["traceEvents"] if e.get("cat") == "shp"]
-        ends = {e["id"]: e["ts"] for e in events if e["ph"] == "e"}
+        ends = {e["id2"]["local"]: e["ts"] for e in events if e["ph"] == "e"}
         return sorted((e["pid"], e["ts"],
-                       ends[e["id"]] if e["ph"] == "b" else e["ts"] + e["dur"])
+                       ends[e["id2"]["local"]] if e["ph"] == "b"
+                       else e["ts"] + e["dur"])
                       for e in events if e["ph"] in "Xb")
 
     def test_vllm_with_its_front_end(self):
