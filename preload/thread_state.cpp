@@ -138,6 +138,10 @@ void unmap_extras(ThreadState& state) {
     munmap(state.extra, sizeof(ExtraSlot) * kExtraSlots);
     state.extra = nullptr;
   }
+  if (state.calls != nullptr) {
+    munmap(state.calls, kCallStackBytes);
+    state.calls = nullptr;
+  }
   unmap_kept_args(state);
 }
 
