@@ -142,6 +142,10 @@ void unmap_extras(ThreadState& state) {
     munmap(state.calls, kCallStackBytes);
     state.calls = nullptr;
   }
+  if (state.ranges != nullptr) {
+    munmap(state.ranges, kRangeStackBytes);
+    state.ranges = nullptr;
+  }
   unmap_kept_args(state);
 }
 
