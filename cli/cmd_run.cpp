@@ -33,6 +33,9 @@ constexpr int kOwnFailure = 125;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
+// What the library holds, preload/python/service_host_profiling/presets.
+constexpr std::string_view kPresets[] = {"sglang", "torch", "vllm"};
+
 constexpr int kQueryMs = 2000;
 constexpr int kStepMs = 20;
 constexpr int kEndMs = 10'000;
@@ -43,6 +46,7 @@ constexpr int64_t kLingerNs = 1'000'000'000;
 struct RunOptions {
   std::string directory = "shp-out";
   std::string socket;
+  std::vector<std::string> trace;
   double wait_s = 30;
   bool quiet = false;
   std::vector<std::string> command;
@@ -65,6 +69,7 @@ class Run {
  private:
   Status prepare();
   Status find_daemon_socket();
+  Status find_function_lists();
   Environment environment() const;
   void wait_for_files(Child& child, const Capture& capture);
   bool wait_is_over(const Capture& capture, int64_t waited_ns);
@@ -75,6 +80,7 @@ class Run {
   std::string directory_;  // absolute
   std::string library_;
   std::string socket_;
+  std::string function_lists_;  // SHP_TRACE
   PrivateDaemon daemon_;
   bool daemon_is_ours_ = false;
   std::vector<int64_t> still_recording_;
@@ -100,7 +106,28 @@ Status Run::prepare() {
   if (failed || access(directory_.c_str(), W_OK | X_OK) != 0) {
     return errno_error(options_.directory, failed ? failed.value() : errno);
   }
-  return find_daemon_socket();
+  auto lists = find_function_lists();
+  return lists ? find_daemon_socket() : lists;
+}
+
+// Files by absolute paths: the program may change its directory.
+Status Run::find_function_lists() {
+  for (const std::string& word : options_.trace) {
+    std::error_code failed;
+    std::string list = word;
+    if (fs::is_regular_file(word, failed)) {
+      list = fs::canonical(word, failed).string();
+    } else if (std::find(std::begin(kPresets), std::end(kPresets), word) ==
+               std::end(kPresets)) {
+      return error("--trace: " + word +
+                   " is neither a file nor one of sglang, torch, vllm");
+    }
+    if (list.find(',') != std::string::npos) {
+      return error("--trace: " + list + ": a path with a comma cannot be used");
+    }
+    function_lists_ += (function_lists_.empty() ? "" : ",") + list;
+  }
+  return {};
 }
 
 Status Run::find_daemon_socket() {
@@ -125,12 +152,19 @@ Status Run::find_daemon_socket() {
 
 Environment Run::environment() const {
   const char* users = std::getenv("LD_PRELOAD");
-  return with_variables(
-      environ,
-      {{"LD_PRELOAD", preload_value(users ? users : "", library_)},
-       {"SHP_OUTPUT_DIR", directory_},
-       {"SHP_SOCKET", socket_},
-       {"HOST_SERVICE_PROFILER_ENABLE", "1"}});
+  Variables changes = {
+      {"LD_PRELOAD", preload_value(users ? users : "", library_)},
+      {"SHP_OUTPUT_DIR", directory_},
+      {"SHP_SOCKET", socket_},
+      {"HOST_SERVICE_PROFILER_ENABLE", "1"}};
+  if (!function_lists_.empty()) {
+    changes.emplace_back("SHP_TRACE", function_lists_);
+    if (std::getenv("SHP_LOG") == nullptr) {
+      // Names that are gone are told in the process that would have had them.
+      changes.emplace_back("SHP_LOG", "1");
+    }
+  }
+  return with_variables(environ, changes);
 }
 
 int Run::go() {
@@ -235,6 +269,13 @@ void add_run(CLI::App& app, int& status) {
                    "The socket of a running daemon to use; without it, one "
                    "that runs for this user or this host, else a private one "
                    "is started");
+  verb->add_option("--trace",
+                   options->trace,
+                   "Functions to record by name: sglang, vllm, torch, or a "
+                   "FILE of lines MODULE:FUNCTION")
+      ->type_name("FILE|PRESET,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb->add_option("--wait",
                    options->wait_s,
                    "Seconds to wait for the daemon to publish, at most")
@@ -245,6 +286,7 @@ void add_run(CLI::App& app, int& status) {
   verb->footer(
       "Example:\n"
       "  shp run -o out -- python3 app.py --epochs 1\n"
+      "  shp run --trace torch -- python3 train.py\n"
       "Exit status: the program's; 128 + N when signal N ended it; 127 not\n"
       "found, 126 not executable, 125 when shp itself could not begin.");
   verb->callback([options, &status] { status = Run(*options).go(); });

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "preload/fork_wipe.h"
+#include "preload/inject/environment.h"
 #include "preload/python/on_load.h"
 #include "preload/recorder.h"
 
@@ -33,6 +34,9 @@ namespace recorder = shp::recorder;
   }
   recorder::g_process.live.store(recorder::g_process.starts_by_itself ? 1 : 0,
                                  std::memory_order_relaxed);
+  if (!recorder::g_process.disabled) {
+    shp::inject::point_variables_here();
+  }
   shp::python::on_load(argc, argv);
 }
 

@@ -277,6 +277,13 @@ uint32_t intern_c_name(const char* name) noexcept {
   return id;
 }
 
+std::string_view name_text(uint32_t id) noexcept {
+  const bool known = g_names.ready.load(std::memory_order_acquire) &&
+                     id != kNoName &&
+                     id <= g_names.count.load(std::memory_order_acquire);
+  return known ? text_of(id) : std::string_view();
+}
+
 bool attach_names(const ClientArena& arena) noexcept {
   ForkSafeLock lock(g_wiped.name_lock);
   if (!lock || !ensure_registry()) {

@@ -26,6 +26,9 @@ uint32_t intern_name(std::string_view name) noexcept;
 // the pointer and compares the characters, so a reused buffer is no trap.
 uint32_t intern_c_name(const char* name) noexcept;
 
+// The text of an id that intern_name gave; ends in NUL, lives on.
+std::string_view name_text(uint32_t id) noexcept;
+
 // Gives a new arena all names known so far and sends later ones there too.
 bool attach_names(const ClientArena& arena) noexcept;
 

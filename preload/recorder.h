@@ -86,6 +86,9 @@ struct ExtraSlot {
   uint32_t next_free;
 };
 
+struct CallStack;
+struct RangeStack;
+
 // Everything a thread needs, private to it; the ring page it points to is in
 // the arena. Made by the thread's first span, freed when the thread exits.
 struct ThreadState {
@@ -105,9 +108,13 @@ struct ThreadState {
   uint32_t extra_used;          // ever taken
   uint32_t extra_free;          // list of returned ones, kNoExtra
   char* args_text[kOpenSlots];  // a mapping each, span_args.cpp
+  CallStack* calls;             // a mapping, python/call_events.cpp
+  RangeStack* ranges;           // a mapping, inject/ranges.cpp
   CachedName name_cache[kNameCacheEntries];
 };
 inline constexpr uint32_t kExtraSlots = 65535 - kOpenSlots;
+inline constexpr uint32_t kCallStackBytes = 1U << 18;
+inline constexpr uint32_t kRangeStackBytes = 1U << 14;
 
 // The library's one word of static TLS. initial-exec: one load off %fs, and
 // eight bytes always fit the surplus that glibc keeps for late dlopen.

@@ -138,6 +138,14 @@ void unmap_extras(ThreadState& state) {
     munmap(state.extra, sizeof(ExtraSlot) * kExtraSlots);
     state.extra = nullptr;
   }
+  if (state.calls != nullptr) {
+    munmap(state.calls, kCallStackBytes);
+    state.calls = nullptr;
+  }
+  if (state.ranges != nullptr) {
+    munmap(state.ranges, kRangeStackBytes);
+    state.ranges = nullptr;
+  }
   unmap_kept_args(state);
 }
 

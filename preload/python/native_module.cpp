@@ -8,12 +8,14 @@
 #include <cstring>
 #include <iterator>
 
+#include "preload/python/call_events.h"
 #include "preload/python/embedded_sources.h"
 #include "preload/python/lifecycle.h"
 #include "preload/python/mark_calls.h"
 #include "preload/python/span_calls.h"
 #include "preload/python/symbol_lookup.h"
 #include "preload/python/types.h"
+#include "preload/python/zero_code.h"
 
 namespace shp::python {
 namespace {
@@ -144,6 +146,7 @@ void forget_interpreter() {
   IdObjects::forget();
   NameCache::forget();
   spans().forget();
+  forget_calls();
   forget_lifecycle();
   forget_types();
   g_registered = false;
@@ -190,6 +193,7 @@ int execute(PyObject* module) noexcept {
   static bool exits = false;
   exits = exits || py.Py_AtExit(forget_interpreter) == 0;
   if (!set_up_lifecycle() || py.PyModule_AddFunctions(module, g_methods) != 0 ||
+      py.PyModule_AddFunctions(module, zero_code_methods()) != 0 ||
       !add_type(module, "Span", make_span_type()) ||
       !add_type(module, "Profiled", make_profiled_type()) ||
       !register_callbacks(module)) {

@@ -17,4 +17,8 @@ PyObject* init_native() noexcept;
 // of this library (package_module.cpp).
 PyObject* init_package() noexcept;
 
+// Runs a module's source out of the library in a namespace of its own, which
+// comes back; empty with an exception pending (or none: no such module).
+Ref run_embedded(const char* module) noexcept;
+
 }  // namespace shp::python

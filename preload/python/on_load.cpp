@@ -3,6 +3,7 @@
 #include "preload/python/module_command.h"
 #include "preload/python/native_module.h"
 #include "preload/python/symbol_lookup.h"
+#include "preload/python/zero_code.h"
 
 namespace shp::python {
 namespace {
@@ -33,6 +34,7 @@ void on_load(int argc, char** argv) noexcept {
   }
   append("service_host_profiling", [] { return init_package(); });
   append("service_host_profiling._native", [] { return init_native(); });
+  watch_start();
 }
 
 }  // namespace shp::python

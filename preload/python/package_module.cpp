@@ -12,29 +12,11 @@ namespace {
 
 constexpr const char* kLoaderModule = "service_host_profiling._embedded";
 
-// Runs the loader's source in a namespace of its own; its `install`.
+// Its `install`.
 Ref loader_install() noexcept {
-  const EmbeddedSource* source = find_embedded(kLoaderModule);
-  const Ref globals(py.PyDict_New());
-  if (source == nullptr || !globals ||
-      py.PyDict_SetItemString(
-          globals.get(), "__builtins__", py.PyEval_GetBuiltins()) != 0) {
-    return Ref();
-  }
-  const Ref name(py.PyUnicode_FromStringAndSize(
-      kLoaderModule, static_cast<Py_ssize_t>(std::strlen(kLoaderModule))));
-  const Ref code(py.Py_CompileString(
-      source->text, "<service_host_profiling>", kFileInput));
-  if (!code || !name ||
-      py.PyDict_SetItemString(globals.get(), "__name__", name.get()) != 0) {
-    return Ref();
-  }
-  const Ref result(
-      py.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
-  if (!result) {
-    return Ref();
-  }
-  PyObject* install = py.PyDict_GetItemString(globals.get(), "install");
+  const Ref globals = run_embedded(kLoaderModule);
+  PyObject* install =
+      globals ? py.PyDict_GetItemString(globals.get(), "install") : nullptr;
   return install != nullptr ? Ref::borrow(install) : Ref();
 }
 
@@ -73,6 +55,27 @@ const EmbeddedSource* find_embedded(const char* module) noexcept {
     }
   }
   return nullptr;
+}
+
+Ref run_embedded(const char* module) noexcept {
+  const EmbeddedSource* source = find_embedded(module);
+  Ref globals(py.PyDict_New());
+  if (source == nullptr || !globals ||
+      py.PyDict_SetItemString(
+          globals.get(), "__builtins__", py.PyEval_GetBuiltins()) != 0) {
+    return Ref();
+  }
+  const Ref name(py.PyUnicode_FromStringAndSize(
+      module, static_cast<Py_ssize_t>(std::strlen(module))));
+  const Ref code(py.Py_CompileString(
+      source->text, "<service_host_profiling>", kFileInput));
+  if (!code || !name ||
+      py.PyDict_SetItemString(globals.get(), "__name__", name.get()) != 0) {
+    return Ref();
+  }
+  const Ref result(
+      py.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+  return result ? std::move(globals) : Ref();
 }
 
 PyObject* init_package() noexcept {

@@ -37,6 +37,8 @@ BANNED_IN_PRELOAD = re.compile(
     r"\b(abort|exit|assert|printf|fprintf|puts|perror|system|popen|"
     r"pthread_create|std::thread|std::cout|std::cerr|setenv|putenv|"
     r"unsetenv|atexit)\s*[(;<.]|#include <(iostream|thread|spdlog|fmt)")
+# The variables that annotation libraries read, before main and when asked to.
+SETS_VARIABLES = "preload/inject/environment.cpp:"
 BANNED_EVERYWHERE = re.compile(
     r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp|alloca|rand)\s*\(")
 
@@ -122,7 +124,9 @@ class Calls(unittest.TestCase):
         names += [n for n in files(*CXX) if n.startswith(
             ("common/base/", "common/shm/", "common/protocol/"))
             and not n.endswith("check.h")]
-        self.assertEqual(self.matches(BANNED_IN_PRELOAD, names), [])
+        found = [where for where in self.matches(BANNED_IN_PRELOAD, names)
+                 if not (where.startswith(SETS_VARIABLES) and "setenv" in where)]
+        self.assertEqual(found, [])
 
     def test_that_are_unsafe_are_nowhere(self):
         self.assertEqual(self.matches(BANNED_EVERYWHERE, files(*CXX)), [])
