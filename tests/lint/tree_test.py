@@ -43,7 +43,7 @@ BANNED_EVERYWHERE = re.compile(
     r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp|alloca|rand)\s*\(")
 
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
-MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home/\w+|opt/wheels)/")
+MACHINE_PATHS = re.compile(r"(?<![\w.}])/(work|root|home/\w+|opt/wheels)/")
 
 
 def tracked():
