@@ -75,6 +75,7 @@ def ask(page, query):
 def look(browser, url, job, number):
     Files.trace = job["trace"]
     page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_default_timeout(SECONDS * 1000)
     # A name of its own for each, so that no cache answers.
     page.goto(f"{url}#!/?url={url}trace/{number}.json")
     wait_for(lambda: "Query (SQL)" in text_of(page), "the trace to be read")
