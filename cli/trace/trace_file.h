@@ -38,7 +38,7 @@ struct ScannedTrace {
 class PrefixCopy;
 
 // Reads `fd` from its beginning. The Error does not name the file. `copy`
-// (null: none) is told what will stay as it is, where the file is plain.
+// (null: none) is told what will stay as it is.
 Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy = nullptr);
 
 // Opens for reading; Error: "PATH: why".
