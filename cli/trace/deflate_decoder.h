@@ -72,6 +72,7 @@ class DeflateDecoder {
   void use_fixed();
   Stop copy_stored(DeflateInput& in);
   Stop decode(DeflateInput& in);
+  bool make_room();
   void slide();
 
   State state_ = State::kHeader;
