@@ -18,7 +18,7 @@ uint64_t first_change(const TraceScan& scan) {
                           : std::min(scan.insert_at, scan.own.front().begin);
 }
 
-// Tell the copy how far it may go.
+// Both tell the copy what stays as it is.
 class CopiedSource : public PlainSource {
  public:
   CopiedSource(int fd, PrefixCopy* copy) : PlainSource(fd), copy_(copy) {}
@@ -78,6 +78,10 @@ bool FileIdentity::operator==(const FileIdentity& other) const {
   return device == other.device && inode == other.inode &&
          bytes == other.bytes && changed.tv_sec == other.changed.tv_sec &&
          changed.tv_nsec == other.changed.tv_nsec;
+}
+
+uint64_t unchanged_bytes(const ScannedTrace& trace) {
+  return trace.gz ? trace.start->in_bits / 8 : first_change(trace.scan);
 }
 
 Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy) {

@@ -35,6 +35,9 @@ struct ScannedTrace {
   std::optional<BlockStart> start;
 };
 
+// So many bytes of the file stay as they are whatever is put in.
+uint64_t unchanged_bytes(const ScannedTrace& trace);
+
 class PrefixCopy;
 
 // Reads `fd` from its beginning. The Error does not name the file. `copy`
