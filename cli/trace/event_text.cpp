@@ -82,14 +82,16 @@ void open_event(std::string& out,
   out += tail.text(",\"tid\":").number(row.tid).view();
 }
 
+// Of the process: by a plain "id" Perfetto takes the pair for everybody's and
+// shows it beside no process.
 void append_id(std::string& out, uint64_t id) {
   char digits[24];
   const auto [end, problem] =
       std::to_chars(digits, digits + sizeof(digits), id, 16);
   static_cast<void>(problem);
-  out += ",\"id\":\"0x";
+  out += ",\"id2\":{\"local\":\"0x";
   out.append(digits, end);
-  out += '"';
+  out += "\"}";
 }
 
 void close_event(std::string& out, std::string_view args) {

@@ -42,14 +42,18 @@ Result<std::vector<std::string>> list_inputs(
       paths.push_back(input);
       continue;
     }
-    const Result<std::vector<std::string>> found = find_host_files(input);
+    const Result<FoundHosts> found = find_host_files(input);
     if (!found) {
       return tl::unexpected<Error>(found.error());
     }
-    if (found->empty()) {
+    if (!found->unreadable.empty()) {
+      const PassedFile& first = found->unreadable.front();
+      return error(first.path + ": " + first.reason);
+    }
+    if (found->files.empty()) {
       return error(input + ": no closed host files in it");
     }
-    paths.insert(paths.end(), found->begin(), found->end());
+    paths.insert(paths.end(), found->files.begin(), found->files.end());
   }
   return paths;
 }

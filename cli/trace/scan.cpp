@@ -9,6 +9,10 @@
 namespace shp {
 namespace {
 
+bool is_empty_object(const char* at, const char* end) {
+  return skip_loose_space(at + 1, end) + 1 == end;
+}
+
 class Scanner {
  public:
   Scanner(ByteSource& source, const OnEvent& on_event)
@@ -297,7 +301,10 @@ Scanner::Step Scanner::event() {
     }
     if (parsed.result == Parsed::kOk) {
       const bool first = last_event_end_ == 0;
-      if (first && fields.ph.empty() && scan_.form == TraceForm::kArray) {
+      const bool empty = first && is_empty_object(window_.at(), parse.at);
+      scan_.starts_empty = scan_.starts_empty || empty;
+      if (first && !empty && fields.ph.empty() &&
+          scan_.form == TraceForm::kArray) {
         return no_trace("is a JSON array whose objects have no \"ph\"");
       }
       if (on_event_ && loose_text(fields.cat) != kOwnCategory) {

@@ -89,8 +89,8 @@ class Placed:
         test.assertEqual({str(e["pid"]) for e in events}, {str(self.pid)})
 
     def check_pairs(self, test, events):
-        begins = {e["id"]: e for e in events if e["ph"] == "b"}
-        ends = {e["id"]: e for e in events if e["ph"] == "e"}
+        begins = {e["id2"]["local"]: e for e in events if e["ph"] == "b"}
+        ends = {e["id2"]["local"]: e for e in events if e["ph"] == "e"}
         test.assertEqual(set(begins), set(ends))
         found = sorted((b["name"], trace_check.ns(b["ts"]),
                         trace_check.ns(ends[i]["ts"]), b["args"])
