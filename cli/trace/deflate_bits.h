@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cli/trace/deflate_decoder.h"
+#include "cli/trace/huffman_table.h"
 
 namespace shp {
 
@@ -17,6 +18,40 @@ inline uint64_t load64(const uint8_t* at) {
 #endif
   return value;
 }
+
+// Bits of an input, by value: for loops that want them in registers.
+struct BitCursor {
+  const uint8_t* next;
+  uint64_t bits;
+  unsigned count;
+
+  // As DeflateDecoder::refill().
+  void refill() {
+    bits |= load64(next) << count;
+    next += (63 - count) >> 3;
+    count |= 56;
+  }
+  uint64_t peek(unsigned wanted) const {
+    return bits & ((uint64_t{1} << wanted) - 1);
+  }
+  void drop(unsigned used) {
+    bits >>= used;
+    count -= used;
+  }
+  unsigned take(unsigned wanted) {
+    const auto value = static_cast<unsigned>(peek(wanted));
+    drop(wanted);
+    return value;
+  }
+  // The entry of a second table where `entry` says so.
+  uint32_t resolve(const uint32_t* table, uint32_t entry, unsigned index_bits) {
+    if ((entry & kEntrySecond) == 0) [[likely]] {
+      return entry;
+    }
+    drop(index_bits);
+    return table[entry_value(entry) + peek(entry_extra(entry))];
+  }
+};
 
 // Afterwards there are 56 bits, zeros and worse behind the end of the input.
 inline void DeflateDecoder::refill(DeflateInput& in) {

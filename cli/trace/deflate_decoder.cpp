@@ -170,61 +170,73 @@ DeflateDecoder::Stop DeflateDecoder::decode(DeflateInput& in) {
   if (!make_room()) {
     return Stop::kOutput;
   }
-  // A step reads 8 bytes at most twice, and what was read ahead may lie behind
+  BitCursor cursor{in.next, bits_, bit_count_};
+  uint8_t* out = out_.data() + at_;
+  const Stop stop = decode_codes(in, cursor, out);
+  in.next = cursor.next;
+  bits_ = cursor.bits;
+  bit_count_ = cursor.count;
+  at_ = static_cast<size_t>(out - out_.data());
+  if (stop == Stop::kOutput) {  // or the input's end
+    return overran(in) || at_ < kWindowBytes + kOutBytes ? Stop::kInput
+                                                         : Stop::kOutput;
+  }
+  return overran(in) ? Stop::kInput : stop;
+}
+
+// Until the block, the input or the room ends. What it works on is copied, so
+// that it stays in registers while bytes are stored.
+DeflateDecoder::Stop DeflateDecoder::decode_codes(const DeflateInput& in,
+                                                  BitCursor& state,
+                                                  uint8_t*& end) const {
+  BitCursor cursor = state;
+  uint8_t* out = end;
+  // A step reads 8 bytes at most thrice, and what was read ahead may lie behind
   // the end once nothing more comes.
   const uint8_t* safe_in = in.last ? in.end + 16 : in.end - 32;
-  const size_t safe_out = kWindowBytes + kOutBytes;
+  const uint8_t* safe_out = out_.data() + kWindowBytes + kOutBytes;
+  const uint8_t* oldest = out_.data() + begin_;
   const uint32_t* lits = lit_table_.data();
   const uint32_t* dists = dist_table_.data();
-  constexpr uint64_t kLitMask = (1U << kLitBits) - 1;
-  constexpr uint64_t kDistMask = (1U << kDistBits) - 1;
-  uint8_t* out = out_.data();
-  while (in.next <= safe_in && at_ < safe_out) {
-    refill(in);
-    uint32_t entry = lits[bits_ & kLitMask];
-    // Two literals of 11 bits leave room for all that a match needs.
-    for (int i = 0; i < 2 && (entry & kEntryLiteral) != 0; ++i) {
-      take_bits(entry_bits(entry));
-      out[at_++] = static_cast<uint8_t>(entry >> 16);
-      entry = lits[bits_ & kLitMask];
+  Stop stop = Stop::kOutput;
+  while (cursor.next <= safe_in && out < safe_out) {
+    cursor.refill();
+    uint32_t entry = lits[cursor.peek(kLitBits)];
+    // Of 56 bits, three literals take 33 at most.
+    for (int i = 0; i < 3 && (entry & kEntryLiteral) != 0; ++i) {
+      cursor.drop(entry_bits(entry));
+      *out++ = static_cast<uint8_t>(entry >> 16);
+      entry = lits[cursor.peek(kLitBits)];
     }
     if ((entry & kEntryLiteral) != 0) {
       continue;
     }
-    if ((entry & kEntrySecond) != 0) {
-      refill(in);
-      take_bits(kLitBits);
-      entry =
-          lits[entry_value(entry) + (bits_ & ((1U << entry_extra(entry)) - 1))];
-      if ((entry & kEntryLiteral) != 0) {
-        take_bits(entry_bits(entry));
-        out[at_++] = static_cast<uint8_t>(entry >> 16);
-        continue;
-      }
+    cursor.refill();
+    entry = cursor.resolve(lits, entry, kLitBits);
+    cursor.drop(entry_bits(entry));
+    if ((entry & kEntryLiteral) != 0) {
+      *out++ = static_cast<uint8_t>(entry >> 16);
+      continue;
     }
     if ((entry & kEntrySpecial) != 0) {
-      take_bits(entry_bits(entry));
-      return overran(in)                ? Stop::kInput
-             : (entry & kEntryEnd) != 0 ? Stop::kBlockEnd
-                                        : Stop::kBad;
+      stop = (entry & kEntryEnd) != 0 ? Stop::kBlockEnd : Stop::kBad;
+      break;
     }
-    refill(in);
-    take_bits(entry_bits(entry));
-    const size_t length = entry_value(entry) + take_bits(entry_extra(entry));
-    uint32_t far = dists[bits_ & kDistMask];
-    if ((far & kEntrySecond) != 0) {
-      take_bits(kDistBits);
-      far = dists[entry_value(far) + (bits_ & ((1U << entry_extra(far)) - 1))];
+    const size_t length = entry_value(entry) + cursor.take(entry_extra(entry));
+    const uint32_t far =
+        cursor.resolve(dists, dists[cursor.peek(kDistBits)], kDistBits);
+    cursor.drop(entry_bits(far));
+    const size_t distance = entry_value(far) + cursor.take(entry_extra(far));
+    if ((far & kEntrySpecial) != 0 ||
+        distance > static_cast<size_t>(out - oldest)) {
+      stop = Stop::kBad;
+      break;
     }
-    take_bits(entry_bits(far));
-    const size_t distance = entry_value(far) + take_bits(entry_extra(far));
-    if ((far & kEntrySpecial) != 0 || distance > at_ - begin_) {
-      return overran(in) ? Stop::kInput : Stop::kBad;
-    }
-    copy_match(out + at_, distance, length);
-    at_ += length;
+    out = copy_match(out, distance, length);
   }
-  return overran(in) || at_ < safe_out ? Stop::kInput : Stop::kOutput;
+  state = cursor;
+  end = out;
+  return stop;
 }
 
 }  // namespace shp

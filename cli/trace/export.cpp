@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/trace/background_sink.h"
 #include "cli/trace/emit_spans.h"
 #include "cli/trace/find_files.h"
 #include "cli/trace/output_file.h"
@@ -133,10 +134,11 @@ Status emit_process(SpanEmitter& emitter, const Process& process) {
   return state;
 }
 
-Status write_trace(TextSink& sink,
+Status write_trace(TextSink& behind,
                    const std::vector<Process>& processes,
                    const std::string& spill_directory,
                    ExportReport& report) {
+  BackgroundSink sink(behind);
   TimeStyle style;
   style.base_ns = common_base(processes);
   Status state = sink.write(trace_header(style.base_ns));
@@ -151,7 +153,8 @@ Status write_trace(TextSink& sink,
   report.warnings.insert(report.warnings.end(),
                          emitter.counts().warnings.begin(),
                          emitter.counts().warnings.end());
-  return state ? sink.finish() : state;
+  state = state ? sink.finish() : state;
+  return state ? behind.finish() : state;
 }
 
 Status write_file(const std::string& output,

@@ -126,9 +126,12 @@ Status write_trace(TraceJob& job, int in, PrefixCopy& copy, Output& output) {
     return tl::unexpected<Error>(out.error());
   }
   const std::string spill = directory_of((*out)->path());
-  const uint64_t copied = copy.finish();
+  const Result<uint64_t> copied = copy.finish(unchanged_bytes(job.scanned));
+  if (!copied) {
+    return context(job.path, copied.error());
+  }
   Status state =
-      splice(in, job.scanned, {(*out)->fd(), copied}, [&](TextSink& sink) {
+      splice(in, job.scanned, {(*out)->fd(), *copied}, [&](TextSink& sink) {
         return write_spans(job, sink, spill);
       });
   state = state ? (*out)->copy_mode(in) : state;
