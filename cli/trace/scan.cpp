@@ -301,7 +301,7 @@ Scanner::Step Scanner::event() {
     }
     if (parsed.result == Parsed::kOk) {
       const bool first = last_event_end_ == 0;
-      const bool empty = first && is_empty_object(window_.at(), parse.at);
+      const bool empty = first && is_empty_object(window_.at(), parsed.at);
       scan_.starts_empty = scan_.starts_empty || empty;
       if (first && !empty && fields.ph.empty() &&
           scan_.form == TraceForm::kArray) {
