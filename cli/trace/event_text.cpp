@@ -11,19 +11,23 @@ namespace {
 
 constexpr size_t kMaxNumber = 40;  // and what put_decimal() may touch
 
-// A piece of an event that is short whatever it tells.
-class ShortText {
+constexpr size_t kUsualTexts = 600;
+static_assert(kOwnCategory == "shp");
+
+// A piece of an event, or all of it, that fits whatever it tells.
+template <size_t kBytes>
+class BasicText {
  public:
-  ShortText& text(std::string_view text) {
+  BasicText& text(std::string_view text) {
     std::memcpy(end_, text.data(), text.size());
     end_ += text.size();
     return *this;
   }
-  ShortText& number(int64_t value) {
+  BasicText& number(int64_t value) {
     end_ = put_decimal(end_, value);
     return *this;
   }
-  ShortText& us(int64_t ns) {
+  BasicText& us(int64_t ns) {
     end_ = put_us(end_, ns);
     return *this;
   }
@@ -47,9 +51,10 @@ class ShortText {
   }
 
  private:
-  char bytes_[4 * kMaxNumber + 64];
+  char bytes_[kBytes];
   char* end_ = bytes_;
 };
+using ShortText = BasicText<4 * kMaxNumber + 64>;
 
 void put_ts(ShortText& out, const TimeStyle& style, int64_t ns) {
   out.text(style.quoted ? ",\"ts\":\"" : ",\"ts\":").us(ns - style.base_ns);
@@ -109,13 +114,23 @@ void append_slice(std::string& out,
                   int64_t start_ns,
                   int64_t end_ns,
                   std::string_view args) {
-  open_event(out, "X", name, row);
-  ShortText times;
-  put_ts(times, style, start_ns);
-  out +=
-      times.text(",\"dur\":").us(end_ns - start_ns).text(",\"args\":").view();
-  out += args;
-  out += '}';
+  if (name.size() + args.size() + row.pid_token.size() > kUsualTexts) {
+    open_event(out, "X", name, row);
+    append_ts(out, style, start_ns);
+    out += ",\"dur\":";
+    append_us(out, end_ns - start_ns);
+    close_event(out, args);
+    return;
+  }
+  // The same at one go: nearly all events are made here.
+  BasicText<kUsualTexts + 400> text;
+  text.text("{\"ph\":\"X\",\"cat\":\"shp\",\"name\":").text(name);
+  text.text(",\"pid\":").text(row.pid_token);
+  text.text(",\"tid\":").number(row.tid);
+  text.text(style.quoted ? ",\"ts\":\"" : ",\"ts\":");
+  text.us(start_ns - style.base_ns);
+  text.text(style.quoted ? "\",\"dur\":" : ",\"dur\":").us(end_ns - start_ns);
+  out += text.text(",\"args\":").text(args).text("}").view();
 }
 
 void append_async_pair(std::string& out,

@@ -18,7 +18,11 @@
 namespace shp {
 namespace {
 
-// Calls work(i) for i = 0 … count-1 on as many threads as there are cores.
+// Some 16 MiB of memory each at most.
+constexpr size_t kMaxWorkers = 4;
+
+// Calls work(i) for i = 0 … count-1 on as many threads as there are cores, and
+// one more, since each waits for the disk now and then.
 void for_each_index(size_t count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto loop = [&] {
@@ -26,9 +30,10 @@ void for_each_index(size_t count, const std::function<void(size_t)>& work) {
       work(i);
     }
   };
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const size_t workers =
+      std::min<size_t>(std::thread::hardware_concurrency() + 1, kMaxWorkers);
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(cores, count); ++i) {
+  for (size_t i = 1; i < std::min(workers, count); ++i) {
     others.emplace_back(loop);
   }
   loop();

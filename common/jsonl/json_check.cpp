@@ -9,43 +9,13 @@
 #endif
 
 #include "common/base/utf8.h"
+#include "common/jsonl/decimal.h"
 
 namespace shp {
 namespace {
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-
-// Digits, eight at a time while there are as many; adds them to `value`.
-const char* scan_eights(const char* at, const char* end, int64_t& value) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-  while (end - at >= 8) {
-    uint64_t word;
-    std::memcpy(&word, at, sizeof(word));
-    // Each byte is 0x30 to 0x39: so it is, and so it stays when 6 is added.
-    constexpr uint64_t kHigh = 0xf0f0'f0f0'f0f0'f0f0;
-    constexpr uint64_t kZeros = 0x3030'3030'3030'3030;
-    if ((word & kHigh) != kZeros ||
-        ((word + 0x0606'0606'0606'0606) & kHigh) != kZeros) {
-      break;
-    }
-    // Two digits to a byte, four to two bytes, eight to four.
-    word -= kZeros;
-    word = word * 10 + (word >> 8);
-    word =
-        ((word & 0x0000'00ff'0000'00ff) * (100 + (uint64_t{1'000'000} << 32)) +
-         (word >> 16 & 0x0000'00ff'0000'00ff) *
-             (1 + (uint64_t{10'000} << 32))) >>
-        32;
-    value = value * 100'000'000 + static_cast<int64_t>(word);
-    at += 8;
-  }
-#else
-  static_cast<void>(end);
-  static_cast<void>(value);
-#endif
-  return at;
 }
 
 // Behind the run of bytes that a string may hold without a second look.
@@ -310,7 +280,7 @@ std::optional<int64_t> scan_json_int(const char*& at, const char* end) {
   int64_t value = 0;
   // Up to 18 digits always fit.
   const char* stop = end - digits > 18 ? digits + 18 : end;
-  const char* plain = scan_eights(digits, stop, value);
+  const char* plain = scan_digits(digits, end, value);
   for (; plain < stop && is_digit(*plain); ++plain) {
     value = value * 10 + (*plain - '0');
   }

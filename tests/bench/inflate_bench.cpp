@@ -1,5 +1,6 @@
 // What merge_bench measures gz merges against: a gz file inflated once, by
-// libdeflate, from memory to memory. Prints seconds, and the bytes that came out.
+// libdeflate, from memory to memory. Prints seconds, and the bytes that came
+// out.
 //
 //     inflate_bench FILE.gz
 #include <libdeflate.h>
