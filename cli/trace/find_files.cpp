@@ -139,9 +139,10 @@ std::string passed_by(const fs::directory_entry& entry,
                                                  : "is not JSON";
 }
 
-// Device profilers leave databases of their own in the same directories.
+// Device profilers leave databases of their own in the same directories. One
+// that cannot be read may be ours, and is not passed over in silence.
 bool holds_a_session(const std::string& path) {
-  return is_sqlite(path) && open_sqlite_host(path).has_value();
+  return is_sqlite(path) && !is_foreign_database(path);
 }
 
 }  // namespace

@@ -329,6 +329,15 @@ Result<std::unique_ptr<HostReader>> open_here(const std::string& path) {
 
 }  // namespace
 
+bool is_foreign_database(const std::string& path) {
+  const Result<Database> database = open_database(path);
+  if (!database) {
+    return false;
+  }
+  const Result<SpanTable> table = find_span_table(database->get());
+  return !table && table.error().message.compare(0, 7, "unknown") == 0;
+}
+
 bool is_sqlite(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char head[16] = {};

@@ -17,6 +17,9 @@ namespace shp {
 // Whether the file begins as SQLite files do.
 bool is_sqlite(const std::string& path);
 
+// A database whose tables are not those of a session.
+bool is_foreign_database(const std::string& path);
+
 Result<std::unique_ptr<HostReader>> open_sqlite_host(const std::string& path);
 
 }  // namespace shp

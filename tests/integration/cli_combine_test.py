@@ -89,6 +89,26 @@ class Combine(Merge):
         self.expect(self.merge("--combine", self.target), 0)
         self.assertEqual(self.target.read_bytes(), first)
 
+    def test_the_report_names_each_trace_and_host_file_once(self):
+        result = self.merge("--combine", self.target, "--json")
+        self.expect(result, 0, None, "")
+        report = json.loads(result.stdout)
+        self.assertEqual([(t["trace"], t["outcome"], t["spans"])
+                          for t in report["traces"]],
+                         [("rank0.json.gz", "merged", 1),
+                          ("rank1.json", "merged", 2)])
+
+    def test_a_trace_without_a_place_is_left_out_and_said(self):
+        self.put("loose.json", trace(9, base=None))
+        self.put("cut.json", trace(9)[:-50])
+        result = self.merge("--combine", self.target)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{ERROR}cut.json: byte ", result.stderr)
+        self.assertIn("loose.json: ", result.stdout + result.stderr)
+        names = [e["args"]["name"] for e in self.combined()["traceEvents"]
+                 if e["name"] == "process_name"]
+        self.assertEqual(len(names), 5)
+
     def test_it_excludes_writing_elsewhere(self):
         result = self.merge("--combine", self.target, "--output-dir", self.out)
         self.assertEqual(result.returncode, 2)
