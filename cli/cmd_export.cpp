@@ -24,11 +24,18 @@ int run_export(const ExportOptions& options) {
   for (const std::string& warning : report->warnings) {
     std::fprintf(stderr, "shp export: warning: %s\n", warning.c_str());
   }
+  const std::string marks = report->marks == 0
+                                ? std::string()
+                                : " and " + std::to_string(report->marks) +
+                                      (report->marks == 1 ? " mark" : " marks");
   std::fprintf(options.output == "-" ? stderr : stdout,
-               "%s: %llu spans from %llu host files\n",
+               "%s: %llu span%s%s from %llu host file%s\n",
                options.output.c_str(),
                static_cast<unsigned long long>(report->spans),
-               static_cast<unsigned long long>(report->files));
+               report->spans == 1 ? "" : "s",
+               marks.c_str(),
+               static_cast<unsigned long long>(report->files),
+               report->files == 1 ? "" : "s");
   return 0;
 }
 

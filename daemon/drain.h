@@ -86,6 +86,7 @@ class Drain {
   Losses losses() const;
   uint64_t bad_args() const;
   uint64_t names_lost() const;
+  uint64_t dropped_marks() const;
   uint32_t sequence() const { return sequence_; }  // of the last commit
   uint64_t broken_rings() const { return broken_rings_; }
   int64_t to_ns(uint64_t ticks) const { return clock_.to_ns(ticks); }
@@ -128,6 +129,7 @@ class Drain {
   void write_with_args(Ring& ring,
                        const Record& record,
                        const RecordArgs& args);
+  void write_mark(Ring& ring, const Record& record, const RecordArgs& args);
   void resolve(const Record& record, const RecordArgs& args);
   void write_resolved(const DeferredSpool::Entry& entry,
                       std::string_view args,
@@ -179,6 +181,8 @@ class Drain {
   uint64_t bad_args_ = 0;
   uint64_t bad_args_base_ = 0;
   uint64_t names_lost_base_ = 0;
+  uint64_t lost_marks_ = 0;
+  uint64_t lost_marks_base_ = 0;
   uint64_t broken_rings_ = 0;
 };
 

@@ -24,6 +24,7 @@ void Drain::note_baseline() {
   mark.bad_name = header.lost_bad_name.load(std::memory_order_relaxed);
   mark.bad_args = header.bad_args.load(std::memory_order_relaxed);
   mark.names_lost = header.names_lost.load(std::memory_order_relaxed);
+  mark.lost_marks = header.lost_marks.load(std::memory_order_relaxed);
   mark.clock_shift_ns = settings_.clock_shift_ns;
   const uint32_t count = arena_.rings_in_use();
   for (uint32_t i = 0; i < count; ++i) {
@@ -38,6 +39,7 @@ void Drain::note_ring_baseline(uint32_t index) {
   RingHeader& shared = arena_.ring(index);
   shared.overflow_base = shared.overflow.load(std::memory_order_relaxed);
   shared.reentrant_base = shared.reentrant.load(std::memory_order_relaxed);
+  shared.lost_marks_base = shared.lost_marks.load(std::memory_order_relaxed);
   // A ring that broke a rule in an earlier session gets another chance.
   std::atomic<uint32_t>& session = shared.drained_session[commit_index_];
   if (session.load(std::memory_order_relaxed) == kRingBroken) {
@@ -66,11 +68,13 @@ void Drain::begin() {
   base_.bad_name = mark().bad_name;
   bad_args_base_ = mark().bad_args;
   names_lost_base_ = mark().names_lost;
+  lost_marks_base_ = mark().lost_marks;
   for (size_t i = 0; i < rings_.size(); ++i) {
     if (rings_[i].exists) {
       const RingHeader& shared = arena_.ring(static_cast<uint32_t>(i));
       rings_[i].overflow_base = shared.overflow_base;
       rings_[i].reentrant_base = shared.reentrant_base;
+      rings_[i].lost_marks_base = shared.lost_marks_base;
     }
   }
 }
@@ -101,12 +105,15 @@ void Drain::take_up(const Committed& from) {
   lost_.bad_name = half.bad_name;
   bad_args_ = half.bad_args;
   broken_rings_ = half.broken_rings;
+  lost_marks_ = half.lost_marks;
   sequence_ = from.sequence;
-  writer_.go_on_after(from.written_spans);
+  writer_.go_on_after(
+      half.written_spans, half.written_instants, half.written_counters);
   base_.no_ring = mark().no_ring;
   base_.bad_name = mark().bad_name;
   bad_args_base_ = mark().bad_args;
   names_lost_base_ = mark().names_lost;
+  lost_marks_base_ = mark().lost_marks;
   latest_end_ = mark().half[commit_index_].latest_end_ticks;
   last_clock_ = mark().half[commit_index_].clock;
   clock_.add(last_clock_);
@@ -116,6 +123,7 @@ void Drain::take_up(const Committed& from) {
       even_halves(arena_.ring(i));
       ring.overflow_base = arena_.ring(i).overflow_base;
       ring.reentrant_base = arena_.ring(i).reentrant_base;
+      ring.lost_marks_base = arena_.ring(i).lost_marks_base;
     }
   }
 }
@@ -190,12 +198,15 @@ void Drain::commit(uint64_t file_bytes) {
   }
   header.commit[other] = {file_bytes,
                           writer_.spans(),
-                          writer_.spans() + 1,
+                          writer_.instants(),
+                          writer_.counters(),
                           lost_.outside,
                           lost_.unfinished,
                           lost_.bad_name,
                           bad_args_,
-                          broken_rings_};
+                          broken_rings_,
+                          lost_marks_,
+                          {}};
   mark().half[other] = {
       settings_.generation, ++sequence_, latest_end_, last_clock_};
   header.commit_index.store(other, std::memory_order_release);

@@ -31,6 +31,7 @@ struct Drain::Ring {
   ThreadText text;
   uint64_t overflow_base = 0;
   uint64_t reentrant_base = 0;
+  uint64_t lost_marks_base = 0;
 };
 
 struct Drain::Visitor {
@@ -49,6 +50,11 @@ struct Drain::Visitor {
   void span(const Record& record, const RecordArgs& args) {
     if (ring.in_session) {
       drain.write_with_args(ring, record, args);
+    }
+  }
+  void mark(const Record& record, const RecordArgs& args) {
+    if (ring.in_session) {
+      drain.write_mark(ring, record, args);
     }
   }
   void deferred(const Record& record, const RecordArgs& args) {

@@ -1,6 +1,8 @@
 // The span side of Drain: which records become lines, and what the end makes of
 // the spans that have none.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <string>
 
 #include "daemon/drain.h"
@@ -86,6 +88,29 @@ void Drain::write_with_args(Ring& ring,
       !args.good || (record.flags & (kBadArgs | kHasDeferred)) != 0;
   bad_args_ += bad ? 1 : 0;
   writer_.span(ring.text, name, times);
+}
+
+void Drain::write_mark(Ring& ring,
+                       const Record& record,
+                       const RecordArgs& args) {
+  const std::string_view name = names_.text(record.name);
+  const double value = std::bit_cast<double>(record.end_ticks);
+  const bool counter = record.kind == kCounter;
+  if (record.start_ticks < first_ticks_ || record.start_ticks > last_ticks_ ||
+      name.empty() || (counter && !std::isfinite(value))) {
+    ++lost_marks_;
+    return;
+  }
+  const int64_t time_ns = ns_of(record.start_ticks);
+  ring.has_lines = true;
+  if (counter) {
+    writer_.counter(ring.text, name, time_ns, value);
+    return;
+  }
+  const bool readable = args.good && (record.flags & kBadArgs) == 0;
+  const bool written = writer_.instant(
+      ring.text, name, time_ns, readable ? args.text : std::string_view());
+  bad_args_ += readable && written ? 0 : 1;
 }
 
 void Drain::resolve(const Record& record, const RecordArgs& args) {
@@ -235,6 +260,21 @@ uint64_t Drain::bad_args() const {
   return bad_args_ +
          since(arena_.header().bad_args.load(std::memory_order_relaxed),
                bad_args_base_);
+}
+
+uint64_t Drain::dropped_marks() const {
+  uint64_t marks =
+      lost_marks_ +
+      since(arena_.header().lost_marks.load(std::memory_order_relaxed),
+            lost_marks_base_);
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    if (rings_[i].exists) {
+      marks += since(arena_.ring(static_cast<uint32_t>(i))
+                         .lost_marks.load(std::memory_order_relaxed),
+                     rings_[i].lost_marks_base);
+    }
+  }
+  return marks;
 }
 
 uint64_t Drain::names_lost() const {

@@ -178,8 +178,11 @@ void Daemon::answer_stop(Connection& connection,
     if (uid != 0 && uid != session->request().peer.uid) {
       return refuse("not your session");
     }
-    session->order_stop({std::move(connection.fd), stop->stop});
-    return;
+    StopOrder order{std::move(connection.fd), stop->stop};
+    if (session->order_stop(order)) {
+      return;
+    }
+    connection.fd = std::move(order.connection);
   }
   collect_finished();  // one that has just ended may not be in the past yet
   const SessionTable::Past* past =

@@ -14,6 +14,9 @@ namespace {
 
 // Formatting, file names and one page of locals: little, times many sessions.
 constexpr size_t kStackBytes = 256U << 10;
+// Stops that wait for their answer at once: a client that asks again has
+// mostly given up on the first.
+constexpr size_t kMaxStops = 16;
 constexpr int64_t kPredecessorWaitNs = 10'000'000'000;
 
 }  // namespace
@@ -84,8 +87,18 @@ void Session::set_wake_word(std::atomic<uint32_t>* word) {
   wake_word_ = word;
 }
 
-void Session::order_stop(StopOrder order) {
-  tell([&] { stop_order_ = std::move(order); });
+bool Session::order_stop(StopOrder& order) {
+  bool taken = false;
+  tell([&] {
+    if (!finished()) {
+      if (stop_orders_.size() == kMaxStops) {
+        stop_orders_.erase(stop_orders_.begin());
+      }
+      stop_orders_.push_back(std::move(order));
+      taken = true;
+    }
+  });
+  return taken;
 }
 
 void Session::note_exit(ExitStatus status) {
@@ -115,9 +128,9 @@ SessionNews Session::news() {
   return news_;
 }
 
-std::optional<StopOrder> Session::take_stop_order() {
+std::vector<StopOrder> Session::take_stop_orders() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(stop_order_, std::nullopt);
+  return std::exchange(stop_orders_, {});
 }
 
 bool Session::has_token(const uint8_t* token) const {
@@ -146,11 +159,20 @@ void Session::answer_start(const Reply& reply, std::string_view text) {
 }
 
 void Session::finish(SessionResult result) {
-  result_ = std::move(result);
   facts_.state.store("finished", std::memory_order_relaxed);
-  set_wake_word(nullptr);
   before_.reset();
-  finished_.store(1, std::memory_order_release);
+  std::vector<StopOrder> late;
+  {
+    // With the lock: a stop is either among these or told that we finished.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    result_ = std::move(result);
+    wake_word_ = nullptr;
+    late.swap(stop_orders_);
+    finished_.store(1, std::memory_order_release);
+  }
+  for (const StopOrder& order : late) {
+    send_reply(order.connection.get(), result_.reply, result_.text);
+  }
   futex_wake_all(&finished_);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(done_event_, &one, sizeof(one));

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
@@ -95,7 +96,8 @@ class Session {
 
   // ---- main thread
   // -----------------------------------------------------------
-  void order_stop(StopOrder order);
+  // False when it has finished: the result is the answer.
+  [[nodiscard]] bool order_stop(StopOrder& order);
   void note_exit(ExitStatus status);
   void note_hang_up();
   void note_replaced(bool same_arena);
@@ -116,7 +118,7 @@ class Session {
   SessionRequest& own_request() { return request_; }
   DescriptorStore& store() { return store_; }
   SessionNews news();
-  std::optional<StopOrder> take_stop_order();
+  std::vector<StopOrder> take_stop_orders();
   // Counts everything that was said; changes wake the thread.
   uint32_t said() const { return said_.load(std::memory_order_seq_cst); }
   // The word that the thread sleeps on, once there is one (ArenaHeader::wake).
@@ -127,6 +129,7 @@ class Session {
   [[nodiscard]] bool wait_for_predecessor();
   // Answers the StartRequest; once.
   void answer_start(const Reply& reply, std::string_view text);
+  // Answers the stops that nobody took yet, too.
   void finish(SessionResult result);
 
  private:
@@ -147,7 +150,7 @@ class Session {
 
   std::mutex mutex_;
   SessionNews news_;
-  std::optional<StopOrder> stop_order_;
+  std::vector<StopOrder> stop_orders_;
   std::atomic<uint32_t> said_{0};
   std::atomic<uint32_t>* wake_word_ = nullptr;  // under mutex_
   std::atomic<uint32_t> finished_{0};           // a futex word

@@ -95,7 +95,10 @@ HostFileMetadata SessionThread::last_metadata(EndReason reason,
   HostFileMetadata metadata = first_metadata();
   metadata.stop = stop;
   metadata.written_spans = writer_.spans();
+  metadata.written_instants = writer_.instants();
+  metadata.written_counters = writer_.counters();
   metadata.dropped = drain_->losses();
+  metadata.dropped_marks = drain_->dropped_marks();
   metadata.bad_args = drain_->bad_args();
   metadata.names_lost = drain_->names_lost();
   metadata.broken_rings = drain_->broken_rings();
@@ -129,19 +132,23 @@ void SessionThread::conclude(const Status& published,
                  label_,
                  drain_->broken_rings());
   }
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-  }
-  answer_stop(result.reply, result.text);
+  answer_stops(result.reply, result.text);
   keep_.end();
   session_.finish(std::move(result));
 }
 
-void SessionThread::answer_stop(const Reply& reply, std::string_view text) {
-  if (stop_connection_) {
-    send_reply(stop_connection_.get(), reply, text);
-    stop_connection_.reset();
+void SessionThread::hear_stops() {
+  for (StopOrder& order : session_.take_stop_orders()) {
+    stop_ = stop_.value_or(order.stop);
+    stop_connections_.push_back(std::move(order.connection));
   }
+}
+
+void SessionThread::answer_stops(const Reply& reply, std::string_view text) {
+  for (const UniqueFd& connection : stop_connections_) {
+    send_reply(connection.get(), reply, text);
+  }
+  stop_connections_.clear();
 }
 
 // ---- when the file cannot be written
@@ -153,15 +160,12 @@ bool SessionThread::wait_while_stuck(const Error& why) {
     arena_->header().heartbeat_ns.store(now, std::memory_order_relaxed);
   }
   const uint32_t heard = session_.said();
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-    stop_ = stop_.value_or(order->stop);
-  }
+  hear_stops();
   Reply reply{};
   reply.code = static_cast<uint32_t>(ReplyCode::kIo);
   reply.errno_value = why.errno_value;
   reply.written_spans = writer_.spans();
-  answer_stop(reply, why.message);
+  answer_stops(reply, why.message);
 
   const SessionNews news = session_.news();
   if (news.shutdown && gives_up_ns_ == 0) {

@@ -19,6 +19,7 @@ struct SessionMark {
   uint64_t bad_name;
   uint64_t bad_args;
   uint64_t names_lost;
+  uint64_t lost_marks;
   int64_t clock_shift_ns;
   // Whose they are; stored last (release). 0: nobody's.
   std::atomic<uint32_t> generation;

@@ -176,10 +176,7 @@ void SessionThread::record() {
 
 EndReason SessionThread::why_end() {
   heard_ = session_.said();
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-    stop_ = stop_.value_or(order->stop);
-  }
+  hear_stops();
   if (stop_) {
     return EndReason::kStop;
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/jsonl/line_writer.h"
 #include "common/shm/arena_view.h"
@@ -48,7 +49,8 @@ class SessionThread {
   void publish_again();
 
   bool wait_while_stuck(const Error& why);
-  void answer_stop(const Reply& reply, std::string_view text);
+  void hear_stops();
+  void answer_stops(const Reply& reply, std::string_view text);
   void refuse(const Error& why);
 
   Session& session_;
@@ -73,7 +75,7 @@ class SessionThread {
   bool going_well_ = false;
   SessionNews last_news_;
   std::optional<ClockSample> stop_;  // of a StopRequest, once there was one
-  UniqueFd stop_connection_;
+  std::vector<UniqueFd> stop_connections_;
   int64_t gives_up_ns_ = 0;
 };
 

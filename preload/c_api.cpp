@@ -9,6 +9,7 @@
 #include <string>
 
 #include "preload/args_json.h"
+#include "preload/marks.h"
 #include "preload/names.h"
 #include "preload/recorder.h"
 #include "preload/session.h"
@@ -43,6 +44,18 @@ std::string& last_error_text() {
     pthread_setspecific(key, text);
   }
   return *text;
+}
+
+void put_instant(const char* name, std::string_view json) {
+  const uint32_t generation = recorder::recording_or_start();
+  if (generation == 0) {
+    return;
+  }
+  const uint32_t id = recorder::intern_c_name(name);
+  if (id == shp::kNoName) {
+    return recorder::refuse_mark();
+  }
+  recorder::write_instant(id, generation, json);
 }
 
 int failed(const shp::Error& error) {
@@ -116,6 +129,41 @@ SHP_EXPORT void shp_span_end_json(shp_span span, const char* args) {
   recorder::end_with_args(span, {.json = args});
 }
 
+SHP_EXPORT void shp_instant(const char* name) {
+  put_instant(name, {});
+}
+
+SHP_EXPORT void shp_instant_json(const char* name, const char* args) {
+  put_instant(name, text_or_empty(args));
+}
+
+SHP_EXPORT void shp_instant_args(const char* name,
+                                 const shp_arg* args,
+                                 size_t count) {
+  if (recorder::recording_or_start() == 0) {
+    return;
+  }
+  char buffer[kArgsBytes];
+  const std::string_view json = recorder::encode_args(
+      {args, args == nullptr ? 0 : count}, {buffer, sizeof(buffer)});
+  put_instant(name, json.empty() ? std::string_view("!") : json);
+}
+
+SHP_EXPORT void shp_counter_name(shp_name name, double value) {
+  const uint32_t generation = recorder::recording_or_start();
+  if (generation == 0) {
+    return;
+  }
+  return name != shp::kNoName ? recorder::write_counter(name, generation, value)
+                              : recorder::refuse_mark();
+}
+
+SHP_EXPORT void shp_counter(const char* name, double value) {
+  if (recorder::recording_or_start() != 0) {
+    shp_counter_name(recorder::intern_c_name(name), value);
+  }
+}
+
 SHP_EXPORT int shp_start(const char* dir, const char* session_id) {
   try {
     const auto started =
@@ -178,4 +226,9 @@ SHP_EXPORT const shp_api shp_api = {
     shp_stop,
     shp_is_enabled,
     shp_is_recording,
-    shp_last_error};
+    shp_last_error,
+    shp_instant,
+    shp_instant_json,
+    shp_instant_args,
+    shp_counter,
+    shp_counter_name};

@@ -18,6 +18,10 @@
  * most 1 MiB, copied as well; bad ones cost the span its args, never the file.
  * errno is kept by every span call.
  *
+ * shp_instant("oom") marks a point in time on this thread, and
+ * shp_counter("queue", n) says a value that holds from now on in this process;
+ * both are shown beside the spans.
+ *
  * In C++, shp::Span does both calls by scope, and SHP_SPAN("name") is the same
  * with the name looked up once:
  *
@@ -74,6 +78,14 @@ struct shp_api {
   int (*is_enabled)(void);
   int (*is_recording)(void);
   size_t (*last_error)(char* out, size_t size);
+  /* Since 0.2. */
+  void (*instant)(const char* name);
+  void (*instant_json)(const char* name, const char* args);
+  void (*instant_args)(const char* name,
+                       const struct shp_arg* args,
+                       size_t count);
+  void (*counter)(const char* name, double value);
+  void (*counter_name)(shp_name name, double value);
 };
 
 #ifdef __cplusplus
@@ -147,6 +159,29 @@ static inline size_t shp_none_last_error(char* out, size_t size) {
   return 0;
 }
 
+static inline void shp_none_instant(const char* name) {
+  (void)name;
+}
+static inline void shp_none_instant_json(const char* name, const char* args) {
+  (void)name;
+  (void)args;
+}
+static inline void shp_none_instant_args(const char* name,
+                                         const struct shp_arg* args,
+                                         size_t count) {
+  (void)name;
+  (void)args;
+  (void)count;
+}
+static inline void shp_none_counter(const char* name, double value) {
+  (void)name;
+  (void)value;
+}
+static inline void shp_none_counter_name(shp_name name, double value) {
+  (void)name;
+  (void)value;
+}
+
 static const uint32_t shp_never_live = 0;
 static const struct shp_api shp_none_api = {sizeof(struct shp_api),
                                             &shp_never_live,
@@ -161,7 +196,12 @@ static const struct shp_api shp_none_api = {sizeof(struct shp_api),
                                             shp_none_stop,
                                             shp_none_is,
                                             shp_none_is,
-                                            shp_none_last_error};
+                                            shp_none_last_error,
+                                            shp_none_instant,
+                                            shp_none_instant_json,
+                                            shp_none_instant_args,
+                                            shp_none_counter,
+                                            shp_none_counter_name};
 
 /* Until the library was looked for, every call goes the long way. */
 static const uint32_t shp_not_looked = 1;
@@ -173,7 +213,7 @@ static const struct shp_api* shp_found_api = SHP_NULL;
 static inline const struct shp_api* shp_find_api(void) {
   const struct shp_api* api =
       (const struct shp_api*)dlsym(RTLD_DEFAULT, "shp_api");
-  if (api == SHP_NULL || api->bytes < sizeof(struct shp_api)) {
+  if (api == SHP_NULL || api->bytes < offsetof(struct shp_api, instant)) {
     api = &shp_none_api;
   }
   __atomic_store_n(&shp_found_api, api, __ATOMIC_RELEASE);
@@ -225,6 +265,43 @@ static inline void shp_span_end(shp_span span) {
 static inline void shp_span_end_json(shp_span span, const char* args) {
   if (span != -1) {
     shp_get_api()->span_end_json(span, args);
+  }
+}
+
+/* An older libshp.so has spans and no marks. */
+static inline const struct shp_api* shp_get_marks(void) {
+  const struct shp_api* api = shp_get_api();
+  return api->bytes >= sizeof(struct shp_api) ? api : &shp_none_api;
+}
+
+/* A mark: now, on this thread. Args as those of spans. */
+static inline void shp_instant(const char* name) {
+  if (shp_may_record()) {
+    shp_get_marks()->instant(name);
+  }
+}
+static inline void shp_instant_json(const char* name, const char* args) {
+  if (shp_may_record()) {
+    shp_get_marks()->instant_json(name, args);
+  }
+}
+static inline void shp_instant_args(const char* name,
+                                    const struct shp_arg* args,
+                                    size_t count) {
+  if (shp_may_record()) {
+    shp_get_marks()->instant_args(name, args, count);
+  }
+}
+/* A value that holds from now on: one row of the process a name. A value that
+ * is not finite is not recorded, and counted. */
+static inline void shp_counter(const char* name, double value) {
+  if (shp_may_record()) {
+    shp_get_marks()->counter(name, value);
+  }
+}
+static inline void shp_counter_name(shp_name name, double value) {
+  if (shp_may_record()) {
+    shp_get_marks()->counter_name(name, value);
   }
 }
 
@@ -333,6 +410,32 @@ class Span {
  private:
   shp_span id_;
 };
+
+// A mark: now, on this thread.
+inline void instant(const char* name) noexcept {
+  shp_instant(name);
+}
+inline void instant(const std::string& name) noexcept {
+  shp_instant(name.c_str());
+}
+inline void instant(const char* name,
+                    std::initializer_list<Arg> args) noexcept {
+  shp_instant_args(name, args.begin(), args.size());
+}
+inline void instant(const char* name, const char* json) noexcept {
+  shp_instant_json(name, json);
+}
+
+// A value that holds from now on.
+inline void counter(const char* name, double value) noexcept {
+  shp_counter(name, value);
+}
+inline void counter(const std::string& name, double value) noexcept {
+  shp_counter(name.c_str(), value);
+}
+inline void counter(const Name& name, double value) noexcept {
+  shp_counter_name(name.id(), value);
+}
 
 namespace internal {
 inline const char* name_of(const char* text, std::initializer_list<Arg> = {}) {

@@ -42,12 +42,9 @@ bool write_parts(ThreadState& state, uint64_t id, std::string_view& text) {
   return true;
 }
 
-struct Payload {
-  uint64_t key = 0;  // kHasDeferred's or kDeferred's
-  std::string_view json;
-};
+}  // namespace
 
-bool write_record(ThreadState& state, Record head, Payload payload) {
+bool write_record(ThreadState& state, Record head, Payload payload) noexcept {
   uint64_t bytes = payload.key != 0 ? sizeof(uint64_t) : 0;
   if (payload.json.size() > kPartBytes) {
     if (!write_parts(state, head.id, payload.json)) {
@@ -75,6 +72,8 @@ bool write_record(ThreadState& state, Record head, Payload payload) {
   state.writer.publish(head.units);
   return true;
 }
+
+namespace {
 
 // What stands before the text in a slot's mapping.
 struct KeptArgs {

@@ -182,22 +182,26 @@ void on_thread_exit(void* value) {
 
 }  // namespace
 
-ThreadState* ready_state(uint32_t generation) noexcept {
+ThreadState* ready_state(uint32_t generation, Loss loss) noexcept {
   ThreadState* state = t_state;
   ArenaHeader& header = *g_process.arena->header;
+  auto& without_ring =
+      loss == Loss::kMark ? header.lost_marks : header.lost_no_ring;
   if (state == &g_under_construction) {
-    header.lost_no_ring.fetch_add(1, std::memory_order_relaxed);
+    without_ring.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
   if (state == nullptr || !current(*state)) {
     state = make_state(generation);
     if (state == nullptr) {
-      header.lost_no_ring.fetch_add(1, std::memory_order_relaxed);
+      without_ring.fetch_add(1, std::memory_order_relaxed);
     }
     return state;
   }
+  RingHeader& ring = state->writer.ring();
   if (state->busy.load(std::memory_order_relaxed) != 0) {
-    add_own(state->writer.ring().reentrant, uint64_t{1});
+    add_own(loss == Loss::kMark ? ring.lost_marks : ring.reentrant,
+            uint64_t{1});
     return nullptr;
   }
   if (state->generation != generation) {
@@ -205,7 +209,8 @@ ThreadState* ready_state(uint32_t generation) noexcept {
     const bool marked = mark_session(*state, generation);
     leave(*state);
     if (!marked) {
-      add_own(state->writer.ring().overflow, uint64_t{1});
+      add_own(loss == Loss::kMark ? ring.lost_marks : ring.overflow,
+              uint64_t{1});
       return nullptr;
     }
   }

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "preload/recorder.h"
 
@@ -40,8 +41,20 @@ inline bool current(const ThreadState& state) {
          g_wiped.gate.load(std::memory_order_relaxed) != nullptr;
 }
 
+// What is lost when there is no state to record it with.
+enum class Loss { kSpan, kMark };
+
 // The calling thread's state, ready for `generation`, or nullptr: counted.
-ThreadState* ready_state(uint32_t generation) noexcept;
+ThreadState* ready_state(uint32_t generation, Loss loss = Loss::kSpan) noexcept;
+
+// Writes `head` with its payload, span_args.cpp: args of any length up to
+// kMaxArgsBytes, in parts before it where they are long. False: no room; then
+// nothing of it is read. Between enter() and leave().
+struct Payload {
+  uint64_t key = 0;  // kHasDeferred's or kDeferred's
+  std::string_view json;
+};
+bool write_record(ThreadState& state, Record head, Payload payload) noexcept;
 
 // An open span of this thread: its name and start. False when `id` is none.
 struct OpenSpan {

@@ -120,7 +120,10 @@ bool take_directory(const fs::path& directory, AscendCapture& out) {
 }
 
 // MONOTONIC_RAW against MONOTONIC, by our calibrations; empty without any.
-std::vector<ClockPoint> raw_points(const HostFile& host) {
+std::vector<ClockPoint> raw_points(const HostSummary& host) {
+  if (host.raw_samples.size() >= 2) {
+    return host.raw_samples;
+  }
   std::vector<HostClock> samples;
   for (HostClock clock : host.clocks) {
     if (clock.monotonic_raw_ns) {
@@ -160,7 +163,7 @@ ClockRelation shifted(std::vector<ClockPoint> points, int64_t by_ns) {
 
 Status check_boot(const AscendCapture& capture,
                   const ClockRelation& realtime,
-                  const HostFile& host) {
+                  const HostSummary& host) {
   if (!capture.end_realtime_ns || !capture.end_monotonic_ns) {
     return {};
   }
@@ -190,7 +193,7 @@ AscendCapture read_ascend_capture(const std::string& trace_path) {
 Result<ClockRelation> ascend_relation(const AscendCapture& capture,
                                       bool device_rows,
                                       const TimeWindow& window,
-                                      const HostFile& host) {
+                                      const HostSummary& host) {
   ClockRelation realtime = realtime_relation(host.metadata, host.clocks);
   const Status same_boot = check_boot(capture, realtime, host);
   if (!same_boot) {

@@ -42,6 +42,6 @@ AscendCapture read_ascend_capture(const std::string& trace_path);
 Result<ClockRelation> ascend_relation(const AscendCapture& capture,
                                       bool device_rows,
                                       const TimeWindow& window,
-                                      const HostFile& host);
+                                      const HostSummary& host);
 
 }  // namespace shp

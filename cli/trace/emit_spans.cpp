@@ -127,6 +127,48 @@ void SpanEmitter::emit_open_spans(Placing& placing) {
   }
 }
 
+void SpanEmitter::emit_mark(const HostSpan& mark, Placing& placing) {
+  const int64_t at =
+      to_grain(placing.relation.to_trace(mark.start_ns), style_.grain_ns);
+  if (placing.window != nullptr && !touches(*placing.window, at, at)) {
+    return;
+  }
+  ++counts_.marks;
+  const std::string& pid = placing.process.pid_token;
+  if (mark.item == HostItem::kCounter) {
+    // On a track of its process: no row is named for its thread.
+    separate();
+    append_counter(text_, style_, {pid, mark.tid}, mark.name, at, mark.args);
+    return;
+  }
+  const int64_t row = row_of(mark.tid, placing);
+  separate();
+  append_instant(text_, style_, {pid, row}, mark.name, at, mark.args);
+}
+
+// A second reading of the file: marks need no order, and so no sorting.
+Status SpanEmitter::emit_marks(const std::string& path, Placing& placing) {
+  if (!placing.reader.metadata().has_marks()) {
+    return {};
+  }
+  const Result<std::unique_ptr<HostReader>> reader = open_mark_reader(path);
+  if (!reader) {
+    return tl::unexpected<Error>(reader.error());
+  }
+  HostSpan mark;
+  Result<bool> got = (*reader)->next(mark);
+  for (; got && *got; got = (*reader)->next(mark)) {
+    emit_mark(mark, placing);
+    if (text_.size() >= kFlushBytes) {
+      const Status put = put_events();
+      if (!put) {
+        return put;
+      }
+    }
+  }
+  return got ? put_events() : Status(tl::unexpected<Error>(got.error()));
+}
+
 Status SpanEmitter::collect(HostReader& reader,
                             const EmitPlace& place,
                             SpanSorter& sorter) {
@@ -214,7 +256,8 @@ Status SpanEmitter::emit_file(const std::string& path,
   const ClockRelation relation =
       place.relation != nullptr ? *place.relation : wall_clock(**reader, path);
   Placing placing{**reader, process, relation, place.window, {}};
-  return place_all(sorter, placing);
+  const Status placed = place_all(sorter, placing);
+  return placed ? emit_marks(path, placing) : placed;
 }
 
 }  // namespace shp

@@ -45,6 +45,7 @@ struct EmitCounts {
   uint64_t spans = 0;
   uint64_t async = 0;       // of those, the ones that do not nest
   uint64_t unfinished = 0;  // open spans, shown as marks
+  uint64_t marks = 0;       // instants and counter values
   std::vector<std::string> warnings;
 };
 
@@ -67,6 +68,9 @@ class SpanEmitter {
                        std::string_view key,
                        std::string_view value);
 
+  // Async events are tied by id all over a file.
+  void start_async_ids_at(uint64_t id) { next_async_id_ = id; }
+
   const EmitCounts& counts() const { return counts_; }
 
  private:
@@ -81,6 +85,8 @@ class SpanEmitter {
   int64_t row_of(int64_t tid, Placing& placing);
   void emit_span(const SortedSpan& span, int64_t row, Placing& placing);
   void emit_open_spans(Placing& placing);
+  void emit_mark(const HostSpan& mark, Placing& placing);
+  Status emit_marks(const std::string& path, Placing& placing);
   void separate();
 
   TextSink& sink_;

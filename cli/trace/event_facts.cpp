@@ -85,6 +85,7 @@ void EventFacts::take_metadata(const EventFields& fields,
   if (what == "process_labels") {
     const std::string_view labels =
         loose_text(loose_member(fields.args, "labels"));
+    process.label = labels;
     process.labelled_cpu = process.labelled_cpu || labels == "CPU";
     process.labelled_gpu =
         process.labelled_gpu || starts_with(labels, "GPU") || labels == "NPU";

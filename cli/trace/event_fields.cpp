@@ -18,8 +18,10 @@ std::string_view& slot_for(const char* key,
                            std::string_view& unused) {
   switch (length) {
     case 2:
-      return is(key, 2, "ph") ? fields.ph
-                              : (is(key, 2, "ts") ? fields.ts : unused);
+      return is(key, 2, "ph")   ? fields.ph
+             : is(key, 2, "ts") ? fields.ts
+             : is(key, 2, "id") ? fields.id
+                                : unused;
     case 3:
       return is(key, 3, "pid")   ? fields.pid
              : is(key, 3, "tid") ? fields.tid

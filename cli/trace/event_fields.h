@@ -20,6 +20,7 @@ struct EventFields {
   std::string_view ts;
   std::string_view dur;
   std::string_view args;
+  std::string_view id;
 };
 
 enum class Parsed { kOk, kIncomplete, kBad };

@@ -40,14 +40,16 @@ void open_event(std::string& out,
   append_int(out, row.tid);
 }
 
+// Of the process: by a plain "id" Perfetto takes the pair for everybody's and
+// shows it beside no process.
 void append_id(std::string& out, uint64_t id) {
   char digits[24];
   const auto [end, problem] =
       std::to_chars(digits, digits + sizeof(digits), id, 16);
   static_cast<void>(problem);
-  out += ",\"id\":\"0x";
+  out += ",\"id2\":{\"local\":\"0x";
   out.append(digits, end);
-  out += '"';
+  out += "\"}";
 }
 
 void close_event(std::string& out, std::string_view args) {
@@ -109,15 +111,35 @@ void append_async_pair(std::string& out,
   out += '}';
 }
 
+void append_instant(std::string& out,
+                    const TimeStyle& style,
+                    const EventRow& row,
+                    std::string_view name,
+                    int64_t time_ns,
+                    std::string_view args) {
+  open_event(out, "i", name, row);
+  out += ",\"s\":\"t\"";
+  append_ts(out, style, time_ns);
+  close_event(out, args);
+}
+
 void append_unfinished(std::string& out,
                        const TimeStyle& style,
                        const EventRow& row,
                        std::string_view name,
                        int64_t start_ns) {
-  open_event(out, "i", name, row);
-  out += ",\"s\":\"t\"";
-  append_ts(out, style, start_ns);
-  close_event(out, "{\"unfinished\":true}");
+  append_instant(out, style, row, name, start_ns, "{\"unfinished\":true}");
+}
+
+void append_counter(std::string& out,
+                    const TimeStyle& style,
+                    const EventRow& row,
+                    std::string_view name,
+                    int64_t time_ns,
+                    std::string_view values) {
+  open_event(out, "C", name, row);
+  append_ts(out, style, time_ns);
+  close_event(out, values);
 }
 
 void append_metadata(std::string& out,

@@ -38,12 +38,28 @@ void append_async_pair(std::string& out,
                        int64_t end_ns,
                        std::string_view args);
 
-// A mark on the row where a span starts whose end was never seen.
+// A mark on the row.
+void append_instant(std::string& out,
+                    const TimeStyle& style,
+                    const EventRow& row,
+                    std::string_view name,
+                    int64_t time_ns,
+                    std::string_view args);
+
+// A mark where a span starts whose end was never seen.
 void append_unfinished(std::string& out,
                        const TimeStyle& style,
                        const EventRow& row,
                        std::string_view name,
                        int64_t start_ns);
+
+// Values from here on, on a row of the process for each name and member.
+void append_counter(std::string& out,
+                    const TimeStyle& style,
+                    const EventRow& row,
+                    std::string_view name,
+                    int64_t time_ns,
+                    std::string_view values);
 
 // A metadata event with one argument: `value` is its JSON text.
 void append_metadata(std::string& out,

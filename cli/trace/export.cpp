@@ -12,15 +12,11 @@
 #include "cli/trace/emit_spans.h"
 #include "cli/trace/find_files.h"
 #include "cli/trace/output_file.h"
-#include "cli/trace/text_sink.h"
+#include "cli/trace/trace_document.h"
 #include "common/jsonl/json_check.h"
 
 namespace shp {
 namespace {
-
-// Kineto's: times count from a multiple of this (output_json.h, "trimonths"),
-// so that a double holds them to the ns.
-constexpr int64_t kBasePeriodNs = 7'889'238LL * 1'000'000'000;
 
 // One process of the export and its host files.
 struct Process {
@@ -45,14 +41,18 @@ Result<std::vector<std::string>> list_inputs(
       paths.push_back(input);
       continue;
     }
-    const Result<std::vector<std::string>> found = find_host_files(input);
+    const Result<FoundHosts> found = find_host_files(input);
     if (!found) {
       return tl::unexpected<Error>(found.error());
     }
-    if (found->empty()) {
+    if (!found->unreadable.empty()) {
+      const PassedFile& first = found->unreadable.front();
+      return error(first.path + ": " + first.reason);
+    }
+    if (found->files.empty()) {
       return error(input + ": no closed host files in it");
     }
-    paths.insert(paths.end(), found->begin(), found->end());
+    paths.insert(paths.end(), found->files.begin(), found->files.end());
   }
   return paths;
 }
@@ -108,18 +108,7 @@ int64_t common_base(const std::vector<Process>& processes) {
   for (const Process& process : processes) {
     first = std::min(first, process.metadata.start_realtime_ns);
   }
-  const int64_t rest = first % kBasePeriodNs;
-  return first - rest - (rest < 0 ? kBasePeriodNs : 0);
-}
-
-// "python3 serve.py @ host7 (251)".
-std::string process_label(const HostMetadata& metadata) {
-  std::string label;
-  for (size_t i = 0; i < metadata.argv.size() && i < 3; ++i) {
-    label += file_name_of(metadata.argv[i]) + " ";
-  }
-  return label + "@ " + metadata.hostname + " (" +
-         std::to_string(metadata.pid) + ")";
+  return kineto_base(first);
 }
 
 Status emit_process(SpanEmitter& emitter, const Process& process) {
@@ -150,25 +139,19 @@ Status write_trace(TextSink& sink,
                    ExportReport& report) {
   TimeStyle style;
   style.base_ns = common_base(processes);
-  Status state =
-      sink.write("{\n\"displayTimeUnit\":\"ns\",\n\"shpExport\":\"" SHP_VERSION
-                 "\",\n\"baseTimeNanoseconds\":" +
-                 std::to_string(style.base_ns) + ",\n\"traceEvents\":[\n");
+  Status state = sink.write(trace_header(style.base_ns));
   SpanEmitter emitter(sink, style, spill_directory, false);
   for (const Process& process : processes) {
     state = state ? emit_process(emitter, process) : state;
   }
-  state = state ? sink.write("\n]\n}\n") : state;
+  state = state ? sink.write(kTraceFooter) : state;
   report.spans = emitter.counts().spans;
   report.async = emitter.counts().async;
+  report.marks = emitter.counts().marks;
   report.warnings.insert(report.warnings.end(),
                          emitter.counts().warnings.begin(),
                          emitter.counts().warnings.end());
   return state ? sink.finish() : state;
-}
-
-bool is_gz_name(const std::string& path) {
-  return path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
 }
 
 Status write_file(const std::string& output,
@@ -178,10 +161,7 @@ Status write_file(const std::string& output,
   if (!file) {
     return tl::unexpected<Error>(file.error());
   }
-  const auto sink =
-      is_gz_name(output)
-          ? std::unique_ptr<TextSink>(std::make_unique<GzSink>(file->fd()))
-          : std::make_unique<FdSink>(file->fd());
+  const std::unique_ptr<TextSink> sink = make_sink(file->fd(), output);
   const Status written =
       write_trace(*sink, processes, directory_of(output), report);
   return written ? file->commit() : written;

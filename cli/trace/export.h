@@ -12,6 +12,7 @@ namespace shp {
 struct ExportReport {
   uint64_t files = 0;
   uint64_t spans = 0;
+  uint64_t marks = 0;  // instants and counter values
   uint64_t async = 0;
   std::vector<std::string> warnings;
 };

@@ -1,21 +1,20 @@
 #include "cli/trace/gz_source.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "common/base/check.h"
+#include "cli/trace/crc.h"
 
 namespace shp {
 namespace {
-
-constexpr unsigned kWindowBytes = 32768;
 
 // Flags of a gzip header, RFC 1952.
 enum : int { kHeaderCrc = 2, kExtra = 4, kName = 8, kComment = 16 };
 
 }  // namespace
 
-GzSource::GzSource(int fd) : fd_(fd), input_(kInputBytes) {
-  SHP_CHECK(inflateInit2(&stream_, -MAX_WBITS) == Z_OK);
+GzSource::GzSource(int fd) : fd_(fd), input_(kInputBytes + kInputPad) {
+  in_.next = in_.end = input_.data();
 }
 
 GzSource::GzSource(int fd, const BlockStart& start) : GzSource(fd) {
@@ -25,51 +24,47 @@ GzSource::GzSource(int fd, const BlockStart& start) : GzSource(fd) {
   crc_ = start.crc;
   in_member_ = true;
   first_member_ = false;
-  const int bits_gone = static_cast<int>(start.in_bits % 8);
-  if (bits_gone > 0) {
-    const int byte = next_byte().value_or(0);
-    inflatePrime(&stream_, 8 - bits_gone, byte >> bits_gone);
-  }
-  inflateSetDictionary(&stream_,
-                       reinterpret_cast<const Bytef*>(start.window.data()),
-                       static_cast<unsigned>(start.window.size()));
-}
-
-GzSource::~GzSource() {
-  inflateEnd(&stream_);
+  const auto gone = static_cast<unsigned>(start.in_bits % 8);
+  const auto byte = gone > 0 ? next_byte().value_or(0) : 0;
+  decoder_.reset(
+      (8 - gone) % 8, static_cast<unsigned>(byte) >> gone, start.window);
 }
 
 tl::unexpected<Error> GzSource::fail(const char* what) const {
   return error("compressed byte " + std::to_string(in_offset()) + ": " + what);
 }
 
-// Afterwards avail_in is 0 only at the end of the file.
+// Puts more behind what is left of the input. What the decoder read ahead stays
+// in front, since it gives whole bytes of that back at the end of a block.
 Status GzSource::fill() {
-  if (stream_.avail_in > 0) {
-    return {};
-  }
-  const Result<size_t> got = read_at(
-      fd_, reinterpret_cast<char*>(input_.data()), input_.size(), in_base_);
+  const size_t used = static_cast<size_t>(in_.next - input_.data());
+  const size_t back = std::min<size_t>(used, sizeof(uint64_t));
+  const size_t left = back + static_cast<size_t>(in_.end - in_.next);
+  std::memmove(input_.data(), in_.next - back, left);
+  const Result<size_t> got =
+      read_at(fd_,
+              reinterpret_cast<char*>(input_.data()) + left,
+              kInputBytes - left,
+              in_base_);
   if (!got) {
     return tl::unexpected<Error>(got.error());
   }
   in_base_ += *got;
-  stream_.next_in = input_.data();
-  stream_.avail_in = static_cast<unsigned>(*got);
+  in_.next = input_.data() + back;
+  in_.end = input_.data() + left + *got;
+  in_.last = left + *got < kInputBytes;
   return {};
 }
 
 // -1 at the end of the file.
 Result<int> GzSource::next_byte() {
-  const Status filled = fill();
-  if (!filled) {
-    return tl::unexpected<Error>(filled.error());
+  if (in_.next == in_.end) {
+    const Status filled = fill();
+    if (!filled) {
+      return tl::unexpected<Error>(filled.error());
+    }
   }
-  if (stream_.avail_in == 0) {
-    return -1;
-  }
-  --stream_.avail_in;
-  return *stream_.next_in++;
+  return in_.next == in_.end ? -1 : *in_.next++;
 }
 
 Status GzSource::skip_bytes(uint64_t count) {
@@ -122,7 +117,20 @@ Status GzSource::begin_member() {
   if (header[0] != 0x1f || header[1] != 0x8b || header[2] != 8) {
     return fail("is not a gzip member");
   }
-  const int flags = header[3];
+  const Status skipped = skip_header_fields(header[3]);
+  if (!skipped) {
+    return skipped;
+  }
+  decoder_.reset();
+  in_member_ = true;
+  first_member_ = false;
+  member_offset_ = out_;
+  crc_ = 0;
+  note_block_start(0);
+  return {};
+}
+
+Status GzSource::skip_header_fields(int flags) {
   Status skipped;
   if ((flags & kExtra) != 0) {
     const int low = next_byte().value_or(-1);
@@ -140,16 +148,7 @@ Status GzSource::begin_member() {
   if (skipped && (flags & kHeaderCrc) != 0) {
     skipped = skip_bytes(2);
   }
-  if (!skipped) {
-    return skipped;
-  }
-  inflateReset(&stream_);
-  in_member_ = true;
-  first_member_ = false;
-  member_offset_ = out_;
-  crc_ = 0;
-  note_block_start(0);
-  return {};
+  return skipped;
 }
 
 Status GzSource::end_member() {
@@ -182,68 +181,60 @@ void GzSource::note_block_start(unsigned unused_bits) {
   if (starts_.size() == kMaxStarts) {
     starts_.erase(starts_.begin() + kMaxStarts / 2);
   }
-  const uint64_t in_bits = in_offset() * 8 - unused_bits;
-  BlockStart start{out_, member_offset_, in_bits, crc_, {}};
-  if (out_ > member_offset_) {
-    start.window.resize(kWindowBytes);
-    unsigned length = kWindowBytes;
-    inflateGetDictionary(
-        &stream_, reinterpret_cast<Bytef*>(start.window.data()), &length);
-    start.window.resize(length);
-  }
+  BlockStart start{
+      out_, member_offset_, in_offset() * 8 - unused_bits, crc_, {}};
+  start.window = decoder_.window();
   starts_.push_back(std::move(start));
 }
 
-// One call of inflate(), which stops at the end of a block.
-Result<size_t> GzSource::inflate_some(char* into, size_t size) {
-  const Status filled = fill();
-  if (!filled) {
-    return tl::unexpected<Error>(filled.error());
+void GzSource::take_decoded() {
+  ready_ = decoder_.take();
+  crc_ = add_crc(crc_, ready_);
+  out_ += ready_.size();
+}
+
+// Until a block ends or the decoder's buffer is full.
+Status GzSource::decode_some() {
+  switch (decoder_.run(in_)) {
+    case DeflateDecoder::Stop::kInput:
+      if (in_.last) {
+        in_.next = in_.end;
+        return fail("gzip file is cut off");
+      }
+      return fill();
+    case DeflateDecoder::Stop::kOutput:
+      take_decoded();
+      return {};
+    case DeflateDecoder::Stop::kBlockEnd:
+      take_decoded();
+      note_block_start(decoder_.unused_bits());
+      return {};
+    case DeflateDecoder::Stop::kStreamEnd:
+      take_decoded();
+      return end_member();
+    case DeflateDecoder::Stop::kBad:
+      break;
   }
-  stream_.next_out = reinterpret_cast<Bytef*>(into);
-  stream_.avail_out = static_cast<unsigned>(std::min<size_t>(size, 1U << 30));
-  const unsigned room = stream_.avail_out;
-  const int result = inflate(&stream_, Z_BLOCK);
-  const size_t made = room - stream_.avail_out;
-  crc_ = static_cast<uint32_t>(
-      crc32_z(crc_, reinterpret_cast<const Bytef*>(into), made));
-  out_ += made;
-  if (result == Z_STREAM_END) {
-    const Status ended = end_member();
-    if (!ended) {
-      return tl::unexpected<Error>(ended.error());
-    }
-    return made;
-  }
-  if (result == Z_BUF_ERROR && stream_.avail_in == 0) {
-    return fail("gzip file is cut off");
-  }
-  if (result != Z_OK) {
-    return fail("gzip data is damaged");
-  }
-  const bool block_ended = (stream_.data_type & 128) != 0;
-  const bool last_block = (stream_.data_type & 64) != 0;
-  if (block_ended && !last_block) {
-    note_block_start(static_cast<unsigned>(stream_.data_type) & 7);
-  }
-  return made;
+  return fail("gzip data is damaged");
 }
 
 Result<size_t> GzSource::read(char* into, size_t size) {
   size_t done = 0;
-  while (done < size && !at_end_) {
-    if (!in_member_) {
-      const Status begun = begin_member();
-      if (!begun) {
-        return tl::unexpected<Error>(begun.error());
-      }
+  while (done < size) {
+    if (!ready_.empty()) {
+      const size_t some = std::min(size - done, ready_.size());
+      std::memcpy(into + done, ready_.data(), some);
+      ready_.remove_prefix(some);
+      done += some;
       continue;
     }
-    const Result<size_t> made = inflate_some(into + done, size - done);
-    if (!made) {
-      return made;
+    if (at_end_) {
+      break;
     }
-    done += *made;
+    const Status state = in_member_ ? decode_some() : begin_member();
+    if (!state) {
+      return tl::unexpected<Error>(state.error());
+    }
   }
   return done;
 }

@@ -6,14 +6,13 @@
 // off or damaged file is an Error that names the byte of the compressed file.
 #pragma once
 
-#include <zlib.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/trace/byte_source.h"
+#include "cli/trace/deflate_decoder.h"
 
 namespace shp {
 
@@ -32,9 +31,6 @@ class GzSource : public ByteSource {
   explicit GzSource(int fd);
   // Goes on where `start` of the same file is.
   GzSource(int fd, const BlockStart& start);
-  ~GzSource() override;
-  GzSource(const GzSource&) = delete;
-  GzSource& operator=(const GzSource&) = delete;
 
   Result<size_t> read(char* into, size_t size) override;
 
@@ -53,23 +49,29 @@ class GzSource : public ByteSource {
 
   Status fill();
   Status begin_member();
+  Status skip_header_fields(int flags);
   Status end_member();
-  Result<size_t> inflate_some(char* into, size_t size);
+  Status decode_some();
+  void take_decoded();
   void note_block_start(unsigned unused_bits);
   Result<int> next_byte();
   Status skip_bytes(uint64_t count);
   Status skip_text();
-  uint64_t in_offset() const { return in_base_ - stream_.avail_in; }
+  uint64_t in_offset() const {
+    return in_base_ - static_cast<uint64_t>(in_.end - in_.next);
+  }
   tl::unexpected<Error> fail(const char* what) const;
 
   int fd_;
-  z_stream stream_{};
-  std::vector<unsigned char> input_;
-  uint64_t in_base_ = 0;  // file offset behind the bytes in input_
+  DeflateDecoder decoder_;
+  std::string_view ready_;  // decoded, in the decoder's buffer
+  std::vector<uint8_t> input_;
+  DeflateInput in_;
+  uint64_t in_base_ = 0;  // file offset of in_.end
   bool in_member_ = false;
   bool first_member_ = true;
   bool at_end_ = false;
-  uint64_t out_ = 0;
+  uint64_t out_ = 0;  // decoded bytes, those in ready_ too
   uint64_t member_offset_ = 0;
   uint32_t crc_ = 0;
   std::vector<BlockStart> starts_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/trace/crc.h"
 #include "common/base/check.h"
 
 namespace shp {
@@ -18,80 +19,87 @@ constexpr int kLevel = 4;
 class TailSink : public TextSink {
  public:
   // `bits` (less than 8) of the last kept byte are `first_bits`.
-  TailSink(int out, const BlockStart& start, int bits, int first_bits)
-      : out_(out),
-        crc_(start.crc),
-        bytes_(start.out_offset - start.member_offset),
-        buffer_(256U << 10) {
-    SHP_CHECK(
-        deflateInit2(
-            &stream_, kLevel, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) ==
-        Z_OK);
-    begun_ = bits > 0;
-    if (begun_) {
-      deflatePrime(&stream_, bits, first_bits);
-    }
-  }
+  TailSink(int out, const BlockStart& start, int bits, int first_bits);
   TailSink(const TailSink&) = delete;
   TailSink& operator=(const TailSink&) = delete;
   ~TailSink() override { deflateEnd(&stream_); }
 
-  Status write(std::string_view text) override {
-    begun_ = begun_ || !text.empty();
-    crc_ = static_cast<uint32_t>(crc32_z(
-        crc_, reinterpret_cast<const Bytef*>(text.data()), text.size()));
-    bytes_ += text.size();
-    return deflate_some(text, Z_NO_FLUSH);
-  }
-
+  Status write(std::string_view text) override;
+  Status finish() override;
   // Ends part A: what follows does not depend on how it was compressed.
-  Status restart() {
-    if (!begun_) {
-      return {};
-    }
-    const Status flushed = deflate_some({}, Z_SYNC_FLUSH);
-    deflateReset(&stream_);
-    return flushed;
-  }
-
-  Status finish() override {
-    const Status finished = deflate_some({}, Z_FINISH);
-    if (!finished) {
-      return finished;
-    }
-    char trailer[8];
-    for (unsigned i = 0; i < 4; ++i) {
-      trailer[i] = static_cast<char>(crc_ >> (8 * i));
-      trailer[4 + i] = static_cast<char>(bytes_ >> (8 * i));
-    }
-    return write_fully(out_, {trailer, sizeof(trailer)});
-  }
+  Status restart();
 
  private:
-  Status deflate_some(std::string_view text, int flush) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    stream_.avail_in = static_cast<unsigned>(text.size());
-    do {
-      stream_.next_out = buffer_.data();
-      stream_.avail_out = static_cast<unsigned>(buffer_.size());
-      deflate(&stream_, flush);
-      const size_t made = buffer_.size() - stream_.avail_out;
-      const Status written = write_fully(
-          out_, {reinterpret_cast<const char*>(buffer_.data()), made});
-      if (!written) {
-        return written;
-      }
-    } while (stream_.avail_out == 0);
-    return {};
-  }
+  Status deflate_some(std::string_view text, int flush);
 
   int out_;
   uint32_t crc_;
   uint64_t bytes_;
-  bool begun_ = false;
+  bool begun_;
   z_stream stream_{};
   std::vector<unsigned char> buffer_;
 };
+
+TailSink::TailSink(int out, const BlockStart& start, int bits, int first_bits)
+    : out_(out),
+      crc_(start.crc),
+      bytes_(start.out_offset - start.member_offset),
+      begun_(bits > 0),
+      buffer_(256U << 10) {
+  SHP_CHECK(
+      deflateInit2(
+          &stream_, kLevel, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) ==
+      Z_OK);
+  if (begun_) {
+    deflatePrime(&stream_, bits, first_bits);
+  }
+}
+
+Status TailSink::write(std::string_view text) {
+  begun_ = begun_ || !text.empty();
+  crc_ = add_crc(crc_, text);
+  bytes_ += text.size();
+  return deflate_some(text, Z_NO_FLUSH);
+}
+
+Status TailSink::restart() {
+  if (!begun_) {
+    return {};
+  }
+  const Status flushed = deflate_some({}, Z_SYNC_FLUSH);
+  deflateReset(&stream_);
+  return flushed;
+}
+
+Status TailSink::finish() {
+  const Status finished = deflate_some({}, Z_FINISH);
+  if (!finished) {
+    return finished;
+  }
+  char trailer[8];
+  for (unsigned i = 0; i < 4; ++i) {
+    trailer[i] = static_cast<char>(crc_ >> (8 * i));
+    trailer[4 + i] = static_cast<char>(bytes_ >> (8 * i));
+  }
+  return write_fully(out_, {trailer, sizeof(trailer)});
+}
+
+Status TailSink::deflate_some(std::string_view text, int flush) {
+  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream_.avail_in = static_cast<unsigned>(text.size());
+  do {
+    stream_.next_out = buffer_.data();
+    stream_.avail_out = static_cast<unsigned>(buffer_.size());
+    deflate(&stream_, flush);
+    const size_t made = buffer_.size() - stream_.avail_out;
+    const Status written = write_fully(
+        out_, {reinterpret_cast<const char*>(buffer_.data()), made});
+    if (!written) {
+      return written;
+    }
+  } while (stream_.avail_out == 0);
+  return {};
+}
 
 // Moves inflated bytes from the old file to the new one, up to given offsets.
 class Mover {

@@ -38,13 +38,22 @@ Result<std::unique_ptr<HostReader>> open_host_reader(const std::string& path) {
   return std::make_unique<JsonlReader>(std::move(*lines));
 }
 
-Result<HostFile> load_host_file(const std::string& path) {
+Result<std::unique_ptr<HostReader>> open_mark_reader(const std::string& path) {
+  Result<LineReader> lines = open_host_file(path);
+  if (!lines) {
+    return tl::unexpected<Error>(lines.error());
+  }
+  lines->give_marks();
+  return std::make_unique<JsonlReader>(std::move(*lines));
+}
+
+Result<HostSummary> load_host_file(const std::string& path) {
   Result<std::unique_ptr<HostReader>> opened = open_host_reader(path);
   if (!opened) {
     return tl::unexpected<Error>(opened.error());
   }
   HostReader& reader = **opened;
-  HostFile file;
+  HostSummary file;
   file.path = path;
   HostSpan span;
   while (true) {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,16 +30,21 @@ class HostReader {
 };
 
 Result<std::unique_ptr<HostReader>> open_host_reader(const std::string& path);
+// One whose next() gives the file's instants and counters instead.
+Result<std::unique_ptr<HostReader>> open_mark_reader(const std::string& path);
 
 // What a whole reading of a host file told, without its spans.
-struct HostFile {
+struct HostSummary {
   std::string path;
   HostMetadata metadata;
   std::vector<HostClock> clocks;
   uint64_t spans = 0;
+  // What its manifest adds, see manifest.h.
+  std::optional<int64_t> rank;
+  std::vector<ClockPoint> raw_samples;
 };
 
 // Reads and checks all of it.
-Result<HostFile> load_host_file(const std::string& path);
+Result<HostSummary> load_host_file(const std::string& path);
 
 }  // namespace shp

@@ -33,6 +33,30 @@ std::string list_of(const std::vector<size_t>& found,
   return text;
 }
 
+bool are_several(const std::vector<size_t>& found,
+                 const std::vector<HostFacts>& hosts) {
+  for (const size_t other : found) {
+    for (const size_t one : found) {
+      if (one < other && different_processes(hosts[one], hosts[other])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string ambiguity(int64_t pid,
+                      const std::vector<size_t>& found,
+                      const std::vector<HostFacts>& hosts) {
+  const bool same_os_pid =
+      std::all_of(found.begin(), found.end(), [&](size_t i) {
+        return hosts[i].os_pid == hosts[found.front()].os_pid;
+      });
+  return "host files of several processes have pid " + std::to_string(pid) +
+         ": " + list_of(found, hosts) + "; settle it with --pid-map" +
+         (same_os_pid ? ", keyed by \"HOST:PID\"" : "");
+}
+
 // The host files of `pid`, step by step; `problem` is why there are none.
 class Candidates {
  public:
@@ -51,6 +75,10 @@ class Candidates {
            return trace.host_name.empty() ||
                   same_host_name(trace.host_name, host.hostname);
          });
+    const std::string rank = std::to_string(trace.rank.value_or(0));
+    keep("is of rank " + rank + ", not that of", [&](const HostFacts& host) {
+      return !trace.rank || !host.rank || trace.rank == host.rank;
+    });
     keep("does not overlap in time with", [&](const HostFacts& host) {
       return overlaps(trace.window, host.session);
     });
@@ -118,24 +146,12 @@ Match match_trace(const TraceFacts& trace,
           match.problem.empty() ? candidates.problem() : match.problem;
       continue;
     }
-    match.pid = pid;
-    match.problem.clear();
-    for (const size_t other : found) {
-      for (const size_t one : found) {
-        match.ambiguous =
-            match.ambiguous ||
-            (one < other && different_processes(hosts[one], hosts[other]));
-      }
+    if (are_several(found, hosts)) {
+      return {{}, ambiguity(pid, found, hosts), true};
     }
-    if (match.ambiguous) {
-      match.problem = "host files of several processes have pid " +
-                      std::to_string(pid) + ": " + list_of(found, hosts) +
-                      "; settle it with --pid-map";
-    } else {
-      match.hosts = found;
-    }
-    return match;
+    match.processes.push_back({pid, found});
   }
+  match.problem = match.processes.empty() ? match.problem : "";
   return match;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,25 @@ struct HostFacts {
   std::string hostname;
   std::string boot_id;        // empty: not told
   int64_t pid_namespace = 0;  // 0: not told
-  TimeWindow session;         // trace ns
+  std::optional<int64_t> rank;
+  TimeWindow session;  // trace ns
 };
 
 struct TraceFacts {
-  std::vector<int64_t> host_pids;  // likeliest first
+  std::vector<int64_t> host_pids;  // likeliest first, none twice
   std::string host_name;           // empty: not told
-  TimeWindow window;               // trace ns
+  std::optional<int64_t> rank;
+  TimeWindow window;  // trace ns
+};
+
+// A process of the trace and its host files.
+struct MatchedProcess {
+  int64_t pid = 0;
+  std::vector<size_t> hosts;  // indices into the host files
 };
 
 struct Match {
-  int64_t pid = 0;
-  std::vector<size_t> hosts;  // indices into the host files
+  std::vector<MatchedProcess> processes;  // likeliest first
   // Empty when there is a match. An ambiguity is a failure; no match is not.
   std::string problem;
   bool ambiguous = false;

@@ -20,6 +20,7 @@ struct MergeOptions {
   std::string host_dir;
   std::string torch_dir;
   std::string output_dir;  // empty: in place
+  std::string combine;     // not empty: all into this one, see combine.h
   PidMap pid_map;
   GivenClocks clocks;
   bool dry_run = false;
@@ -34,6 +35,7 @@ struct MergedClock {
 
 struct MergedHost {
   std::string path;
+  int64_t pid = 0;  // of the trace's process
   MergedClock clock;
 };
 
@@ -44,10 +46,10 @@ struct TraceReport {
   TraceOutcome outcome = TraceOutcome::kSkipped;
   std::string reason;  // unless merged
   std::string output;  // the file that was written
-  int64_t pid = 0;
   std::optional<int64_t> rank;
   uint64_t spans = 0;
   uint64_t async = 0;
+  uint64_t marks = 0;  // instants and counter values
   uint64_t unfinished = 0;
   uint64_t replaced_events = 0;  // of an earlier run
   std::vector<MergedHost> hosts;

@@ -15,17 +15,18 @@ std::string width(int64_t ns) {
 }
 
 std::string clock_words(const TraceReport& trace) {
-  std::string source = "realtime";
+  const MergedClock& first = trace.hosts.front().clock;
   std::optional<int64_t> uncertainty;
   for (const MergedHost& host : trace.hosts) {
-    source = host.clock.source;
     if (host.clock.uncertainty_ns) {
       uncertainty =
           std::max(uncertainty.value_or(0), *host.clock.uncertainty_ns);
     }
   }
-  return uncertainty ? fmt::format("clock {}, ±{}", source, width(*uncertainty))
-                     : fmt::format("clock {} (given)", source);
+  return fmt::format("clock {} {:+} ns, {}",
+                     first.source,
+                     first.offset_ns,
+                     uncertainty ? "±" + width(*uncertainty) : "given");
 }
 
 std::string plural(size_t count, const char* what) {
@@ -36,12 +37,14 @@ std::string trace_line(const TraceReport& trace, bool dry_run) {
   if (trace.outcome == TraceOutcome::kSkipped) {
     return fmt::format("{}: skipped: {}\n", trace.name, trace.reason);
   }
-  return fmt::format("{}: {}{} from {}, {}\n",
-                     trace.name,
-                     dry_run ? "would put in " : "",
-                     plural(trace.spans, "span"),
-                     plural(trace.hosts.size(), "host file"),
-                     clock_words(trace));
+  return fmt::format(
+      "{}: {}{}{} from {}, {}\n",
+      trace.name,
+      dry_run ? "would put in " : "",
+      plural(trace.spans, "span"),
+      trace.marks > 0 ? " and " + plural(trace.marks, "mark") : std::string(),
+      plural(trace.hosts.size(), "host file"),
+      clock_words(trace));
 }
 
 std::string number_or_null(const std::optional<int64_t>& value) {
@@ -50,8 +53,9 @@ std::string number_or_null(const std::optional<int64_t>& value) {
 
 std::string clock_json(const MergedHost& host) {
   return fmt::format(
-      R"({{"path":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
+      R"({{"path":{},"pid":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
       json_quote(host.path),
+      host.pid,
       json_quote(host.clock.source),
       host.clock.offset_ns,
       number_or_null(host.clock.uncertainty_ns));
@@ -100,17 +104,19 @@ std::string trace_json(const TraceReport& trace) {
   if (trace.outcome != TraceOutcome::kMerged) {
     return out + fmt::format(R"(,"reason":{}}})", json_quote(trace.reason));
   }
-  return out + fmt::format(R"(,"output":{},"pid":{},"spans":{},"async":{},)"
-                           R"("unfinished":{},"replaced_events":{},"hosts":{},)"
-                           R"("warnings":{}}})",
-                           json_quote(trace.output),
-                           trace.pid,
-                           trace.spans,
-                           trace.async,
-                           trace.unfinished,
-                           trace.replaced_events,
-                           json_list(trace.hosts, clock_json),
-                           json_list(trace.warnings, json_quote));
+  return out +
+         fmt::format(
+             R"(,"output":{},"spans":{},"async":{},)"
+             R"("unfinished":{},"marks":{},"replaced_events":{},"hosts":{},)"
+             R"("warnings":{}}})",
+             json_quote(trace.output),
+             trace.spans,
+             trace.async,
+             trace.unfinished,
+             trace.marks,
+             trace.replaced_events,
+             json_list(trace.hosts, clock_json),
+             json_list(trace.warnings, json_quote));
 }
 
 std::string host_json(const HostReport& host) {

@@ -8,10 +8,14 @@
 namespace shp {
 namespace {
 
+bool is_empty_object(const char* at, const char* end) {
+  return skip_loose_space(at + 1, end) + 1 == end;
+}
+
 class Scanner {
  public:
-  explicit Scanner(ByteSource& source)
-      : source_(source), window_(source), facts_(scan_) {}
+  Scanner(ByteSource& source, const OnEvent& on_event)
+      : source_(source), window_(source), facts_(scan_), on_event_(on_event) {}
 
   Result<TraceScan> run();
 
@@ -40,6 +44,7 @@ class Scanner {
   Window window_;
   TraceScan scan_;
   EventFacts facts_;
+  const OnEvent& on_event_;
   Error error_;
   bool seen_events_ = false;
   // Inside the array: behind the last event of any kind; 0 before the first.
@@ -283,8 +288,15 @@ Scanner::Step Scanner::event() {
     }
     if (parse.result == Parsed::kOk) {
       const bool first = last_event_end_ == 0;
-      if (first && fields.ph.empty() && scan_.form == TraceForm::kArray) {
+      const bool empty = first && is_empty_object(window_.at(), parse.at);
+      scan_.starts_empty = scan_.starts_empty || empty;
+      if (first && !empty && fields.ph.empty() &&
+          scan_.form == TraceForm::kArray) {
         return no_trace("is a JSON array whose objects have no \"ph\"");
+      }
+      if (on_event_ && loose_text(fields.cat) != kOwnCategory) {
+        on_event_(fields,
+                  {window_.at(), static_cast<size_t>(parse.at - window_.at())});
       }
       take_event(fields, begin, window_.offset_of(parse.at));
       window_.move_to(parse.at);
@@ -357,8 +369,8 @@ Result<TraceScan> Scanner::run() {
 
 }  // namespace
 
-Result<TraceScan> scan_trace(ByteSource& source) {
-  return Scanner(source).run();
+Result<TraceScan> scan_trace(ByteSource& source, const OnEvent& on_event) {
+  return Scanner(source, on_event).run();
 }
 
 }  // namespace shp

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "cli/trace/byte_source.h"
+#include "cli/trace/event_fields.h"
 #include "common/base/result.h"
 
 namespace shp {
@@ -47,6 +49,7 @@ struct TraceProcess {
   std::string pid_token;       // as it stands in the file, quotes included
   std::optional<int64_t> pid;  // when it is a number or a quoted one
   std::string name;            // from process_name
+  std::string label;           // its last process_labels
   bool labelled_cpu = false;
   bool labelled_gpu = false;
   uint64_t host_events = 0;  // with a category that only host rows have
@@ -78,6 +81,7 @@ struct TraceScan {
   std::optional<int64_t> base_ns;
   bool has_odd_base = false;  // a base that is no integer
   bool made_by_export = false;
+  bool starts_empty = false;  // its first event is {}
   std::string host_name;
   std::optional<int64_t> rank;
 
@@ -91,7 +95,12 @@ struct TraceScan {
   std::vector<TraceProcess> processes;
 };
 
+// Called for every event that is not ours, with its text; not for one that is
+// longer than a window.
+using OnEvent =
+    std::function<void(const EventFields& fields, std::string_view text)>;
+
 // The Error says at which byte of the (inflated) file it is no JSON.
-Result<TraceScan> scan_trace(ByteSource& source);
+Result<TraceScan> scan_trace(ByteSource& source, const OnEvent& on_event = {});
 
 }  // namespace shp

@@ -68,17 +68,17 @@ namespace {
 
 Status splice_plain(int in,
                     const ScannedTrace& trace,
-                    int out,
+                    SpliceOutput out,
                     const WriteEvents& write_events) {
   const auto copy = [&](ByteRange range) {
-    return copy_bytes(in, out, range.begin, range.end);
+    return copy_bytes(in, out.fd, range.begin, range.end);
   };
   const TraceScan& scan = trace.scan;
-  Status state = for_kept_bytes(scan, {0, scan.insert_at}, copy);
+  Status state = for_kept_bytes(scan, {out.has_bytes, scan.insert_at}, copy);
   if (!state) {
     return state;
   }
-  FdSink sink(out);
+  FdSink sink(out.fd);
   state = write_events(sink);
   state = state ? sink.finish() : state;
   const auto bytes = static_cast<uint64_t>(trace.identity.bytes);
@@ -89,9 +89,9 @@ Status splice_plain(int in,
 
 Status splice(int in,
               const ScannedTrace& trace,
-              int out,
+              SpliceOutput out,
               const WriteEvents& write_events) {
-  return trace.gz ? splice_gz(in, trace, out, write_events)
+  return trace.gz ? splice_gz(in, trace, out.fd, write_events)
                   : splice_plain(in, trace, out, write_events);
 }
 

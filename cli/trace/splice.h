@@ -17,9 +17,16 @@ namespace shp {
 // array has others (TraceScan::has_events).
 using WriteEvents = std::function<Status(TextSink& sink)>;
 
+// Where the new trace goes: a descriptor whose offset is behind the first
+// `has_bytes` bytes, which are the old trace's already (plain traces only).
+struct SpliceOutput {
+  int fd = -1;
+  uint64_t has_bytes = 0;
+};
+
 Status splice(int in,
               const ScannedTrace& trace,
-              int out,
+              SpliceOutput out,
               const WriteEvents& write_events);
 
 }  // namespace shp

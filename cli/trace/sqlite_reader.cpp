@@ -212,57 +212,10 @@ class SqliteReader : public HostReader {
     return open_spans_;
   }
 
-  Result<bool> next(HostSpan& span) override {
-    const int result = sqlite3_step(rows_.get());
-    if (result == SQLITE_DONE) {
-      const std::string problem = check_.end();
-      return problem.empty() ? Result<bool>(false)
-                             : error(path_ + ": " + problem);
-    }
-    if (result != SQLITE_ROW) {
-      return context(path_, failed(database_.get()).value());
-    }
-    ++row_;
-    std::string problem = take_row(span);
-    if (!problem.empty()) {
-      return error(path_ + ": row " + std::to_string(row_) + ": " + problem);
-    }
-    return true;
-  }
+  Result<bool> next(HostSpan& span) override;
 
  private:
-  std::string take_row(HostSpan& span) {
-    sqlite3_stmt* row = rows_.get();
-    for (const int column : {0, 2, 4, 5}) {
-      if (sqlite3_column_type(row, column) != SQLITE_INTEGER) {
-        return std::string(sqlite3_column_name(row, column)) +
-               " is not an integer";
-      }
-    }
-    if (sqlite3_column_type(row, 3) != SQLITE_TEXT) {
-      return "name is not text";
-    }
-    span.id = sqlite3_column_int64(row, 0);
-    span.tid = sqlite3_column_int64(row, 2);
-    span.start_ns = sqlite3_column_int64(row, 4);
-    span.duration_ns = sqlite3_column_int64(row, 5);
-    if (ends_are_times_ &&
-        __builtin_sub_overflow(
-            span.duration_ns, span.start_ns, &span.duration_ns)) {
-      return "end_ns is no time";
-    }
-    name_ = json_quote(text_of(row, 3));
-    span.name = name_;
-    const bool has_args = sqlite3_column_type(row, 6) != SQLITE_NULL;
-    args_ = has_args ? text_of(row, 6) : std::string_view("{}");
-    if (!is_json(args_) || args_.front() != '{') {
-      return "args is not a JSON object";
-    }
-    span.args = args_;
-    const bool has_pid = sqlite3_column_type(row, 1) != SQLITE_NULL;
-    return check_.take(span,
-                       has_pid ? sqlite3_column_int64(row, 1) : metadata_->pid);
-  }
+  std::string take_row(HostSpan& span);
 
   std::string path_;
   Database database_;
@@ -277,6 +230,57 @@ class SqliteReader : public HostReader {
   std::vector<HostClock> clocks_;
   std::vector<HostOpenSpan> open_spans_;
 };
+
+Result<bool> SqliteReader::next(HostSpan& span) {
+  const int result = sqlite3_step(rows_.get());
+  if (result == SQLITE_DONE) {
+    const std::string problem = check_.end();
+    return problem.empty() ? Result<bool>(false)
+                           : error(path_ + ": " + problem);
+  }
+  if (result != SQLITE_ROW) {
+    return context(path_, failed(database_.get()).value());
+  }
+  ++row_;
+  std::string problem = take_row(span);
+  if (!problem.empty()) {
+    return error(path_ + ": row " + std::to_string(row_) + ": " + problem);
+  }
+  return true;
+}
+
+std::string SqliteReader::take_row(HostSpan& span) {
+  sqlite3_stmt* row = rows_.get();
+  for (const int column : {0, 2, 4, 5}) {
+    if (sqlite3_column_type(row, column) != SQLITE_INTEGER) {
+      return std::string(sqlite3_column_name(row, column)) +
+             " is not an integer";
+    }
+  }
+  if (sqlite3_column_type(row, 3) != SQLITE_TEXT) {
+    return "name is not text";
+  }
+  span.id = sqlite3_column_int64(row, 0);
+  span.tid = sqlite3_column_int64(row, 2);
+  span.start_ns = sqlite3_column_int64(row, 4);
+  span.duration_ns = sqlite3_column_int64(row, 5);
+  if (ends_are_times_ &&
+      __builtin_sub_overflow(
+          span.duration_ns, span.start_ns, &span.duration_ns)) {
+    return "end_ns is no time";
+  }
+  name_ = json_quote(text_of(row, 3));
+  span.name = name_;
+  const bool has_args = sqlite3_column_type(row, 6) != SQLITE_NULL;
+  args_ = has_args ? text_of(row, 6) : std::string_view("{}");
+  if (!is_json(args_) || args_.front() != '{') {
+    return "args is not a JSON object";
+  }
+  span.args = args_;
+  const bool has_pid = sqlite3_column_type(row, 1) != SQLITE_NULL;
+  return check_.take(span,
+                     has_pid ? sqlite3_column_int64(row, 1) : metadata_->pid);
+}
 
 Result<Database> open_database(const std::string& path) {
   sqlite3* raw = nullptr;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "cli/trace/prefix_copy.h"
+
 namespace shp {
 namespace {
 
@@ -24,6 +26,20 @@ Result<TraceScan> scan_gz(int fd, ScannedTrace& out) {
   }
   return scan;
 }
+
+// Tells the copy how far it may go.
+class CopiedSource : public PlainSource {
+ public:
+  CopiedSource(int fd, PrefixCopy* copy) : PlainSource(fd), copy_(copy) {}
+  void settle(uint64_t offset) override {
+    if (copy_ != nullptr) {
+      copy_->allow(offset);
+    }
+  }
+
+ private:
+  PrefixCopy* copy_;
+};
 
 Result<FileIdentity> identity_of(int fd) {
   struct stat status;
@@ -45,7 +61,7 @@ bool FileIdentity::operator==(const FileIdentity& other) const {
          changed.tv_nsec == other.changed.tv_nsec;
 }
 
-Result<ScannedTrace> scan_file(int fd) {
+Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy) {
   ScannedTrace out;
   const Result<FileIdentity> identity = identity_of(fd);
   if (!identity) {
@@ -53,7 +69,7 @@ Result<ScannedTrace> scan_file(int fd) {
   }
   out.identity = *identity;
   out.gz = is_gzip(fd);
-  PlainSource plain(fd);
+  CopiedSource plain(fd, copy);
   Result<TraceScan> scan = out.gz ? scan_gz(fd, out) : scan_trace(plain);
   if (!scan) {
     return tl::unexpected<Error>(scan.error());

@@ -1,7 +1,6 @@
 // One file that may be a trace: opened, scanned, and known again later.
 //
-// For merge-dir. Nothing stays open between the steps, since a capture may hold
-// thousands of traces; what a splice needs of the first pass is kept.
+// For merge-dir; what a splice needs of the first pass is kept in here.
 #pragma once
 
 #include <sys/stat.h>
@@ -36,8 +35,11 @@ struct ScannedTrace {
   std::optional<BlockStart> start;
 };
 
-// Reads `fd` from its beginning. The Error does not name the file.
-Result<ScannedTrace> scan_file(int fd);
+class PrefixCopy;
+
+// Reads `fd` from its beginning. The Error does not name the file. `copy`
+// (null: none) is told what will stay as it is, where the file is plain.
+Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy = nullptr);
 
 // Opens for reading; Error: "PATH: why".
 Result<UniqueFd> open_for_reading(const std::string& path);

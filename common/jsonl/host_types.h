@@ -34,15 +34,28 @@ struct HostMetadata {
   std::vector<std::string> argv;
   std::map<std::string, int64_t> dropped;  // by cause, those above 0
   int64_t bad_args = 0;
+  // Instants and counter values; no numbers in a file of an older writer.
+  std::optional<int64_t> written_instants;
+  std::optional<int64_t> written_counters;
+  int64_t dropped_marks = 0;
+
+  bool has_marks() const {
+    return written_instants.value_or(0) + written_counters.value_or(0) > 0;
+  }
 };
 
+enum class HostItem : uint8_t { kSpan, kInstant, kCounter };
+
+// A span, or a mark: an instant or a counter's values, which have no id and no
+// duration.
 struct HostSpan {
+  HostItem item = HostItem::kSpan;
   int64_t id = 0;
   int64_t tid = 0;
   int64_t start_ns = 0;  // CLOCK_MONOTONIC
   int64_t duration_ns = 0;
   std::string_view name;  // JSON string, with its quotes
-  std::string_view args;  // JSON object
+  std::string_view args;  // JSON object; a counter's holds numbers only
 };
 
 }  // namespace shp

@@ -8,6 +8,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "common/base/utf8.h"
+
 namespace shp {
 namespace {
 
@@ -75,30 +77,6 @@ const char* check_escape(const char* at, const char* end) {
   }
   return std::strchr("\"\\/bfnrt", at[1]) != nullptr && at[1] != '\0' ? at + 2
                                                                       : nullptr;
-}
-
-// Length of the valid UTF-8 sequence that starts with a byte >= 0x80; 0 if it
-// is none (overlong, surrogate, beyond U+10FFFF, cut off).
-int utf8_length(const char* at, const char* end) {
-  const auto byte = [&](int i) { return static_cast<unsigned char>(at[i]); };
-  const auto tail = [&](int i) { return (byte(i) & 0xc0) == 0x80; };
-  const auto left = end - at;
-  if (byte(0) >= 0xc2 && byte(0) <= 0xdf) {
-    return left >= 2 && tail(1) ? 2 : 0;
-  }
-  if (byte(0) >= 0xe0 && byte(0) <= 0xef) {
-    const bool fits = left >= 3 && tail(1) && tail(2) &&
-                      (byte(0) != 0xe0 || byte(1) >= 0xa0) &&
-                      (byte(0) != 0xed || byte(1) < 0xa0);
-    return fits ? 3 : 0;
-  }
-  if (byte(0) >= 0xf0 && byte(0) <= 0xf4) {
-    const bool fits = left >= 4 && tail(1) && tail(2) && tail(3) &&
-                      (byte(0) != 0xf0 || byte(1) >= 0x90) &&
-                      (byte(0) != 0xf4 || byte(1) < 0x90);
-    return fits ? 4 : 0;
-  }
-  return 0;
 }
 
 const char* skip_digits(const char* at, const char* end) {
@@ -242,11 +220,13 @@ const char* check_json_string(const char* at, const char* end) {
       }
       continue;
     }
-    const int length = utf8_length(at, end);
-    if (length == 0) {
+    // Of the bytes below 0x80 only control characters come here.
+    const size_t bytes =
+        utf8_sequence_bytes({at, static_cast<size_t>(end - at)});
+    if (bytes < 2) {
       return nullptr;
     }
-    at += length;
+    at += bytes;
   }
 }
 
@@ -311,129 +291,6 @@ std::optional<int64_t> json_int(std::string_view text) {
   const char* end = at + text.size();
   const std::optional<int64_t> value = scan_json_int(at, end);
   return at == end ? value : std::nullopt;
-}
-
-namespace {
-
-void append_utf8(std::string& out, uint32_t code) {
-  const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | code >> 6);
-    put(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    put(0xe0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  } else {
-    put(0xf0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3f));
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  }
-}
-
-bool is_high(int unit) {
-  return unit >= 0xd800 && unit < 0xdc00;
-}
-bool is_low(int unit) {
-  return unit >= 0xdc00 && unit < 0xe000;
-}
-
-// `at` is at the "u" of an escape; returns the position behind it, or behind
-// the second escape of a surrogate pair.
-const char* append_unicode_escape(std::string& out,
-                                  const char* at,
-                                  const char* end) {
-  const int unit = hex4(at + 1, end);
-  at += 5;
-  if (is_high(unit) && end - at >= 6 && at[0] == '\\' && at[1] == 'u') {
-    const int low = hex4(at + 2, end);
-    if (is_low(low)) {
-      append_utf8(out,
-                  0x10000U + (static_cast<uint32_t>(unit - 0xd800) << 10) +
-                      static_cast<uint32_t>(low - 0xdc00));
-      return at + 6;
-    }
-  }
-  const bool lone = is_high(unit) || is_low(unit);
-  append_utf8(out, lone ? 0xfffdU : static_cast<uint32_t>(unit));
-  return at;
-}
-
-}  // namespace
-
-std::string json_unescape(std::string_view quoted) {
-  const char* at = quoted.data() + 1;
-  const char* end = quoted.data() + quoted.size() - 1;
-  std::string out;
-  while (at < end) {
-    if (*at != '\\') {
-      out += *at++;
-      continue;
-    }
-    ++at;
-    if (*at == 'u') {
-      at = append_unicode_escape(out, at, end);
-      continue;
-    }
-    static constexpr std::string_view kFrom = "bfnrt";
-    static constexpr std::string_view kTo = "\b\f\n\r\t";
-    const size_t index = kFrom.find(*at);
-    out += index == std::string_view::npos ? *at : kTo[index];
-    ++at;
-  }
-  return out;
-}
-
-std::string json_quote(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  const char* end = text.data() + text.size();
-  std::string out = "\"";
-  for (const char* at = text.data(); at < end;) {
-    const unsigned char byte = static_cast<unsigned char>(*at);
-    if (byte >= 0x80) {
-      const int length = utf8_length(at, end);
-      out.append(length > 0 ? std::string_view(at, static_cast<size_t>(length))
-                            : std::string_view("\xef\xbf\xbd"));
-      at += length > 0 ? length : 1;
-      continue;
-    }
-    if (byte == '"' || byte == '\\') {
-      out += '\\';
-      out += *at;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += *at;
-    }
-    ++at;
-  }
-  return out + "\"";
-}
-
-void for_each_member(std::string_view object, const JsonMember& member) {
-  const char* end = object.data() + object.size();
-  const char* at = skip_json_space(object.data(), end);
-  at = skip_json_space(at + 1, end);
-  while (at < end && *at != '}') {
-    const char* key_end = check_json_string(at, end);
-    const std::string_view key(at, static_cast<size_t>(key_end - at));
-    at = skip_json_space(key_end, end);
-    at = skip_json_space(at + 1, end);
-    const char* value_end = check_json_value(at, end);
-    const std::string_view value(at, static_cast<size_t>(value_end - at));
-    if (!member(json_unescape(key), value)) {
-      return;
-    }
-    at = skip_json_space(value_end, end);
-    if (*at == ',') {
-      at = skip_json_space(at + 1, end);
-    }
-  }
 }
 
 }  // namespace shp

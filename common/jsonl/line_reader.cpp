@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/jsonl/json_check.h"
+#include "common/jsonl/mark_line.h"
 #include "common/jsonl/metadata_reader.h"
 #include "common/jsonl/span_check.h"
 #include "common/jsonl/span_format.h"
@@ -141,7 +142,12 @@ Result<bool> LineReader::take_line(std::string_view line, HostSpan& span) {
       return fail(at_eof_ && begin_ == end_ ? "is not whole JSON (cut off?)"
                                             : "is not JSON");
     }
-    if (line_type(line) != "span") {
+    const std::string type = line_type(line);
+    span.item = mark_item(type);
+    if (span.item != HostItem::kSpan) {
+      return take_mark(line, span);
+    }
+    if (type != "span") {
       const Status taken = take_other_line(line);
       return taken ? Result<bool>(false)
                    : Result<bool>(tl::unexpected<Error>(taken.error()));
@@ -156,7 +162,14 @@ Result<bool> LineReader::take_line(std::string_view line, HostSpan& span) {
     return fail(problem);
   }
   span = parsed.span;
-  return true;
+  return !marks_;
+}
+
+Result<bool> LineReader::take_mark(std::string_view line, HostSpan& mark) {
+  int64_t pid = 0;
+  std::string problem = parse_mark(line, mark, pid);
+  problem = problem.empty() ? check_->take_mark(mark, pid) : problem;
+  return problem.empty() ? Result<bool>(marks_) : fail(problem);
 }
 
 Result<bool> LineReader::next(HostSpan& span) {

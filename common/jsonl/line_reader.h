@@ -49,6 +49,9 @@ class LineReader {
 
   const HostMetadata& metadata() const { return *metadata_; }
 
+  // From here on next() gives the marks instead of the spans; both are checked.
+  void give_marks() { marks_ = true; }
+
   // False at the end of the file. After an Error the reader is of no more use.
   Result<bool> next(HostSpan& span);
 
@@ -68,6 +71,7 @@ class LineReader {
   Result<bool> next_line(std::string_view& line);
   Status read_metadata();
   Status take_other_line(std::string_view line);
+  Result<bool> take_mark(std::string_view line, HostSpan& mark);
   Result<bool> take_line(std::string_view line, HostSpan& span);
   tl::unexpected<Error> fail(std::string_view what) const;
 
@@ -77,6 +81,7 @@ class LineReader {
   size_t begin_ = 0;  // of the bytes in buffer_ that are not consumed
   size_t end_ = 0;
   bool at_eof_ = false;
+  bool marks_ = false;
   uint64_t line_ = 0;
   uint64_t bytes_read_ = 0;
   std::unique_ptr<HostMetadata> metadata_;

@@ -1,5 +1,7 @@
 #include "common/jsonl/line_writer.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "common/jsonl/decimal.h"
@@ -50,8 +52,12 @@ LineWriter::LineWriter(LineSink& sink)
   id_[id_first_] = '1';
 }
 
-void LineWriter::go_on_after(uint64_t spans) {
+void LineWriter::go_on_after(uint64_t spans,
+                             uint64_t instants,
+                             uint64_t counters) {
   spans_ = spans;
+  instants_ = instants;
+  counters_ = counters;
   std::memset(id_, '0', sizeof(id_));
   char digits[24];
   const char* end = put_decimal(digits, spans + 1);
@@ -153,6 +159,54 @@ void LineWriter::text(std::string_view bytes) {
     take(put(at, piece));
     bytes.remove_prefix(piece.size());
   }
+}
+
+// Up to its args, in scratch_. A name's text ends in what a span says next.
+void LineWriter::start_mark(std::string_view type,
+                            const ThreadText& thread,
+                            std::string_view name_text,
+                            int64_t time_ns) {
+  constexpr std::string_view kSpanTime = R"("start_ns":)";
+  name_text.remove_suffix(std::min(kSpanTime.size(), name_text.size()));
+  scratch_ = R"({"type":")";
+  scratch_ += type;
+  scratch_ += '"';
+  scratch_.append(thread.bytes, thread.size);
+  scratch_ += name_text;
+  scratch_ += R"("time_ns":)";
+  scratch_ += std::to_string(time_ns);
+  scratch_ += R"(,"args":)";
+}
+
+bool LineWriter::instant(const ThreadText& thread,
+                         std::string_view name_text,
+                         int64_t time_ns,
+                         std::string_view args) {
+  start_mark("instant", thread, name_text, time_ns);
+  const size_t before = scratch_.size();
+  const bool good = args.empty() || append_json_object(args, &scratch_);
+  if (args.empty() || !good) {
+    scratch_.resize(before);
+    scratch_ += "{}";
+  }
+  scratch_ += "}\n";
+  text(scratch_);
+  ++instants_;
+  return good;
+}
+
+void LineWriter::counter(const ThreadText& thread,
+                         std::string_view name_text,
+                         int64_t time_ns,
+                         double value) {
+  start_mark("counter", thread, name_text, time_ns);
+  char digits[32];
+  const char* end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+  scratch_ += R"({"value":)";
+  scratch_.append(digits, static_cast<size_t>(end - digits));
+  scratch_ += "}}\n";
+  text(scratch_);
+  ++counters_;
 }
 
 void LineWriter::thread(uint32_t tid, std::string_view name) {

@@ -50,8 +50,8 @@ class LineWriter {
 
   explicit LineWriter(LineSink& sink);
 
-  // Goes on in a file that holds so many span lines already.
-  void go_on_after(uint64_t spans);
+  // Goes on in a file that holds so many lines of each type already.
+  void go_on_after(uint64_t spans, uint64_t instants, uint64_t counters);
 
   // A span line with args {}.
   void span(const ThreadText& thread,
@@ -64,6 +64,17 @@ class LineWriter {
             SpanTimes times,
             std::string_view args);
 
+  // A mark; as span() with args, which may be empty: {}.
+  bool instant(const ThreadText& thread,
+               std::string_view name_text,
+               int64_t time_ns,
+               std::string_view args);
+  // A value at a time; it must be finite.
+  void counter(const ThreadText& thread,
+               std::string_view name_text,
+               int64_t time_ns,
+               double value);
+
   void thread(uint32_t tid, std::string_view name);
   void clock(const ClockSample& sample);
   void open_span(uint32_t tid, std::string_view name_text, int64_t start_ns);
@@ -72,6 +83,8 @@ class LineWriter {
   bool flush();
   bool failed() const { return failed_; }
   uint64_t spans() const { return spans_; }
+  uint64_t instants() const { return instants_; }
+  uint64_t counters() const { return counters_; }
 
  private:
   char* room(size_t bytes);
@@ -83,6 +96,10 @@ class LineWriter {
                   std::string_view name_text,
                   SpanTimes times);
   void count_id_up();
+  void start_mark(std::string_view type,
+                  const ThreadText& thread,
+                  std::string_view name_text,
+                  int64_t time_ns);
   void text(std::string_view bytes);
 
   LineSink& sink_;
@@ -90,6 +107,8 @@ class LineWriter {
   size_t used_ = 0;
   bool failed_ = false;
   uint64_t spans_ = 0;
+  uint64_t instants_ = 0;
+  uint64_t counters_ = 0;
   // The next id's digits, at the end of a fixed field.
   char id_[24];
   uint32_t id_first_;
@@ -123,6 +142,9 @@ struct HostFileMetadata {
   ClockSample stop;
   ClockKind clock_kind = ClockKind::kMonotonic;
   uint64_t written_spans = 0;
+  uint64_t written_instants = 0;
+  uint64_t written_counters = 0;
+  uint64_t dropped_marks = 0;  // instants and counter values
   Losses dropped;
   uint64_t bad_args = 0;
   uint64_t names_lost = 0;

@@ -108,6 +108,9 @@ void put_more_keys(const HostFileMetadata& from,
   to->number("start_ticks", from.start.ticks);
   to->number("stop_ticks", from.stop.ticks);
   to->text("clock_kind", clock_kind_name(from.clock_kind));
+  to->number("written_instants", from.written_instants);
+  to->number("written_counters", from.written_counters);
+  to->number("dropped_marks", from.dropped_marks);
   put_losses(from, line, to);
   to->text("end_reason", from.end_reason);
   if (from.exit_code >= 0) {

@@ -169,6 +169,14 @@ std::string parse_metadata(std::string_view object,
   out.argv = members.strings("argv");
   out.dropped = members.counts("dropped");
   out.bad_args = members.integer("bad_args").value_or(0);
+  out.written_instants = members.integer("written_instants");
+  out.written_counters = members.integer("written_counters");
+  out.dropped_marks = members.integer("dropped_marks").value_or(0);
+  for (const char* key : {"written_instants", "written_counters"}) {
+    if (members.integer(key).value_or(0) < 0) {
+      members.complain(key, "is negative");
+    }
+  }
   check_ranges(out, members);
   return members.problem();
 }

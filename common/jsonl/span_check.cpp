@@ -20,6 +20,32 @@ bool is_odd_span_name(std::string_view quoted) {
          json_unescape(quoted).find('\0') == std::string::npos;
 }
 
+std::string check_owner(const HostSpan& span,
+                        int64_t pid,
+                        const HostMetadata& metadata) {
+  if (pid != metadata.pid) {
+    return "pid " + std::to_string(pid) + " is not the metadata's " +
+           std::to_string(metadata.pid);
+  }
+  if (span.tid < 0) {
+    return "tid is negative";
+  }
+  if (!is_span_name(span.name) && !is_odd_span_name(span.name)) {
+    return "name is empty or holds NUL";
+  }
+  return {};
+}
+
+std::string check_count(const char* what,
+                        int64_t held,
+                        const std::optional<int64_t>& said) {
+  if (!said || held == *said) {
+    return {};
+  }
+  return "holds " + std::to_string(held) + " " + what + ", its metadata says " +
+         std::to_string(*said) + " (cut off or edited)";
+}
+
 }  // namespace
 
 bool SpanIds::add(int64_t id) {
@@ -72,15 +98,9 @@ std::string SpanCheck::take(const HostSpan& span, int64_t pid) {
   if (ids_.too_scattered()) {
     return "span ids are too scattered";
   }
-  if (pid != metadata_.pid) {
-    return "pid " + std::to_string(pid) + " is not the metadata's " +
-           std::to_string(metadata_.pid);
-  }
-  if (span.tid < 0) {
-    return "tid is negative";
-  }
-  if (!is_span_name(span.name) && !is_odd_span_name(span.name)) {
-    return "name is empty or holds NUL";
+  const std::string problem = check_owner(span, pid, metadata_);
+  if (!problem.empty()) {
+    return problem;
   }
   if (span.duration_ns < 0) {
     return "span ends before it starts";
@@ -94,12 +114,29 @@ std::string SpanCheck::take(const HostSpan& span, int64_t pid) {
   return {};
 }
 
-std::string SpanCheck::end() const {
-  if (spans_ == metadata_.written_spans) {
-    return {};
+std::string SpanCheck::take_mark(const HostSpan& mark, int64_t pid) {
+  const std::string problem = check_owner(mark, pid, metadata_);
+  if (!problem.empty()) {
+    return problem;
   }
-  return "holds " + std::to_string(spans_) + " spans, its metadata says " +
-         std::to_string(metadata_.written_spans) + " (cut off or edited)";
+  if (mark.start_ns < metadata_.start_monotonic_ns ||
+      mark.start_ns > metadata_.stop_monotonic_ns) {
+    return "mark is not within the session";
+  }
+  ++(mark.item == HostItem::kCounter ? counters_ : instants_);
+  return {};
+}
+
+std::string SpanCheck::end() const {
+  for (const std::string& problem :
+       {check_count("spans", spans_, metadata_.written_spans),
+        check_count("instants", instants_, metadata_.written_instants),
+        check_count("counter values", counters_, metadata_.written_counters)}) {
+    if (!problem.empty()) {
+      return problem;
+    }
+  }
+  return {};
 }
 
 }  // namespace shp

@@ -37,6 +37,8 @@ class SpanCheck {
 
   // What is wrong with the next span, empty when nothing is.
   std::string take(const HostSpan& span, int64_t pid);
+  // The same for a mark.
+  std::string take_mark(const HostSpan& mark, int64_t pid);
   // The same of the file as a whole, after its last span.
   std::string end() const;
 
@@ -44,6 +46,8 @@ class SpanCheck {
   const HostMetadata& metadata_;
   SpanIds ids_;
   int64_t spans_ = 0;
+  int64_t instants_ = 0;
+  int64_t counters_ = 0;
 };
 
 }  // namespace shp

@@ -29,6 +29,9 @@
 //                         start_monotonic_ns + clock_uncertainty_ns
 //   stop_ticks            counter at stop_monotonic_ns
 //   clock_kind            "monotonic", "tsc", "cntvct": what ticks count
+//   written_instants,     numbers of lines of these two types (absent from
+//   written_counters      files that hold none)
+//   dropped_marks         instants and counter values that were not written
 //   dropped               {"unfinished","overflow","outside","bad_name",
 //                          "reentrant","no_ring"}: each a count
 //   bad_args              spans written with args {} since theirs were bad
@@ -59,6 +62,12 @@
 //                                       first and last, one a second between
 //                                       (thinned out in long sessions)
 //   {"type":"open_span","tid":7,"name":"step","start_ns":10}
+//   {"type":"instant","pid":7,"tid":7,"name":"oom","time_ns":10,"args":{}}
+//                                       a mark; args as a span's
+//   {"type":"counter","pid":7,"tid":7,"name":"queue","time_ns":10,
+//    "args":{"value":3}}                a value from here on, process-wide;
+//                                       args hold numbers only, one a series
+//   The last two lie within the session and are as many as line 1 says.
 //
 // SOURCE. The first 14 keys and the span line are the format of the predecessor
 // (service-host-profiling 0.5.0), byte for byte compatible for its readers.

@@ -87,7 +87,8 @@
 // refuse another version (the daemon says which in its reply). New record kinds
 // and flags may be added without a change: a reader skips, and counts, a kind
 // that it does not know by its size field.
-//   1  first version
+//   1  first version. Since 0.2 with kInstant and kCounter, and lost_marks in
+//      what was reserved (0 from an older client).
 #pragma once
 
 #include <atomic>
@@ -141,16 +142,19 @@ static_assert(sizeof(ArenaGeometry) == 64);
 // One half of the daemon's two-phase commit, see DURABILITY.
 struct CommitRecord {
   uint64_t file_bytes;     // length of the pending file that counts
-  uint64_t written_spans;  // span lines in it
-  uint64_t next_id;        // id of the next span line
+  uint64_t written_spans;  // lines in it, by type
+  uint64_t written_instants;
+  uint64_t written_counters;
   // Counts of the daemon's own, as of those lines.
   uint64_t outside;
   uint64_t unfinished;  // of threads that have gone
   uint64_t bad_name;
   uint64_t bad_args;
   uint64_t broken_rings;
+  uint64_t lost_marks;
+  uint64_t reserved[6];
 };
-static_assert(sizeof(CommitRecord) == 64);
+static_assert(sizeof(CommitRecord) == 128);
 
 struct ArenaHeader {
   // --- line 0: constant after creation. Client writes, plain ---------------
@@ -189,7 +193,8 @@ struct ArenaHeader {
   std::atomic<uint64_t> bad_args;
   // Spans that got the name "(too many names)" since the name table was full.
   std::atomic<uint64_t> names_lost;
-  uint64_t reserved2;
+  // Marks and counter values that belong to no ring or had a bad name.
+  std::atomic<uint64_t> lost_marks;
 
   // --- line 3: waking -------------------------------------------------------
   // A futex word. The client adds 1 and wakes it when the pool fills up, the
@@ -213,12 +218,12 @@ struct ArenaHeader {
   std::atomic<uint32_t> requested_gate;
   uint64_t reserved3[4];
 
-  // --- lines 4..6: the daemon's commit --------------------------------------
+  // --- lines 4..8: the daemon's commit --------------------------------------
   std::atomic<uint32_t> commit_index;  // 0 or 1: the half that counts
   uint32_t reserved4[15];
   CommitRecord commit[2];
 
-  uint8_t reserved5[kPageBytes - 7 * 64];
+  uint8_t reserved5[kPageBytes - 9 * 64];
 };
 static_assert(sizeof(ArenaHeader) == kPageBytes);
 static_assert(offsetof(ArenaHeader, geometry) == 64);
@@ -263,7 +268,9 @@ struct RingHeader {
   // Open spans beyond the slots below, now.
   std::atomic<uint32_t> open_beyond;
   uint32_t reserved1;
-  uint64_t reserved2[4];
+  // Marks and counter values that were dropped, whatever the cause.
+  std::atomic<uint64_t> lost_marks;
+  uint64_t reserved2[3];
 
   // --- line 2: the daemon's ------------------------------------------------
   // drained[commit_index & 1] is the position up to which records are in the
@@ -276,10 +283,11 @@ struct RingHeader {
   // Generation of the last kSession record before drained[i], 0 before the
   // first, or kRingDone, kRingBroken.
   std::atomic<uint32_t> drained_session[2];
-  // `overflow` and `reentrant` when the session began.
+  // `overflow`, `reentrant` and `lost_marks` when the session began.
   uint64_t overflow_base;
   uint64_t reentrant_base;
-  uint64_t reserved3[3];
+  uint64_t lost_marks_base;
+  uint64_t reserved3[2];
 
   // --- line 3 ---------------------------------------------------------------
   uint64_t reserved4[8];
@@ -288,6 +296,7 @@ struct RingHeader {
 };
 static_assert(sizeof(RingHeader) == kPageBytes);
 static_assert(offsetof(RingHeader, tail) == 64);
+static_assert(offsetof(RingHeader, lost_marks) == 96);
 static_assert(offsetof(RingHeader, drained) == 128);
 static_assert(offsetof(RingHeader, open) == 256);
 
@@ -314,8 +323,8 @@ enum RecordKind : uint8_t {
   kSpan = 2,      // a span that ended
   kArgsPart = 3,  // a piece of the args of the next kSpan / kDeferred of `id`
   kDeferred = 4,  // args of a span that was written with kHasDeferred
-  kInstant = 5,   // reserved: a mark, start_ticks only
-  kCounter = 6,   // reserved: a value at a time, double in end_ticks
+  kInstant = 5,   // a mark, start_ticks only; args as a kSpan's
+  kCounter = 6,   // a value at a time, double in end_ticks; no args
 };
 
 enum RecordFlag : uint8_t {

@@ -20,6 +20,7 @@
 //   void span(const Record&);                       the common one: no payload
 //   void span(const Record&, const RecordArgs&);
 //   void deferred(const Record&, const RecordArgs&);
+//   void mark(const Record&, const RecordArgs&);    kInstant or kCounter
 #pragma once
 
 #include <string>
@@ -243,6 +244,10 @@ class RingReader {
         return drop_parts();
       case kDeferred:
         visitor.deferred(record, args_of(record, payload));
+        return drop_parts();
+      case kInstant:
+      case kCounter:
+        visitor.mark(record, args_of(record, payload));
         return drop_parts();
       default:
         drop_parts();

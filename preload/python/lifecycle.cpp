@@ -170,11 +170,17 @@ PyObject* start(PyObject* output_dir, PyObject* session_id) {
 }
 
 // One warning a session: what went wrong, how often, and the first case.
-bool warn_of_misuse(const Misuse& bad_args, const Misuse& bad_names) noexcept {
-  if (bad_args.count == 0 && bad_names.count == 0) {
+struct Misuses {
+  Misuse bad_args;
+  Misuse bad_names;
+  Misuse bad_marks;
+};
+
+bool warn_of_misuse(const Misuses& all) noexcept {
+  if (all.bad_args.count + all.bad_names.count + all.bad_marks.count == 0) {
     return true;
   }
-  char text[640];
+  char text[960];
   int length = std::snprintf(text, sizeof(text), "service_host_profiling: ");
   const auto add = [&](const Misuse& misuse, const char* what) {
     if (misuse.count != 0 && length < static_cast<int>(sizeof(text))) {
@@ -188,8 +194,9 @@ bool warn_of_misuse(const Misuse& bad_args, const Misuse& bad_names) noexcept {
                               misuse.first);
     }
   };
-  add(bad_args, "spans were written without their attrs");
-  add(bad_names, "spans were not recorded for their names");
+  add(all.bad_args, "spans were written without their attrs");
+  add(all.bad_names, "spans were not recorded for their names");
+  add(all.bad_marks, "marks or counter values were not recorded");
   return py.PyErr_WarnEx(*py.PyExc_RuntimeWarning, text, 1) == 0;
 }
 
@@ -220,8 +227,7 @@ PyObject* stop() {
     return raise(*py.PyExc_RuntimeError, kNotActive);
   }
   Ref path;
-  Misuse bad_args;
-  Misuse bad_names;
+  Misuses misuses;
   {
     const Closing closing;
     Status frozen;
@@ -234,8 +240,7 @@ PyObject* stop() {
     }
     spans().held.clear();
     const bool resolved = resolve_deferred();
-    bad_args = spans().bad_args;
-    bad_names = spans().bad_names;
+    misuses = {spans().bad_args, spans().bad_names, spans().bad_marks};
     std::optional<SavedException> interruption;
     if (!resolved) {
       interruption.emplace();
@@ -247,7 +252,7 @@ PyObject* stop() {
     }
   }
   spans().clear();
-  return path && warn_of_misuse(bad_args, bad_names) ? path.release() : nullptr;
+  return path && warn_of_misuse(misuses) ? path.release() : nullptr;
 }
 
 constexpr Signature kStart{"start", {"output_dir", "session_id"}, 1, 1, 2};

@@ -10,6 +10,7 @@
 
 #include "preload/python/embedded_sources.h"
 #include "preload/python/lifecycle.h"
+#include "preload/python/mark_calls.h"
 #include "preload/python/span_calls.h"
 #include "preload/python/symbol_lookup.h"
 #include "preload/python/types.h"
@@ -63,6 +64,16 @@ PyMethodDef g_methods[] = {
      kMethodFastKeywords,
      "span(name, attrs=None)\n--\n\n"
      "A context manager and decorator that records a span."},
+    {"instant",
+     address(put_instant),
+     kMethodFastKeywords,
+     "instant(name, attrs=None)\n--\n\n"
+     "Mark this point in time on this thread."},
+    {"counter",
+     address(put_counter),
+     kMethodFastKeywords,
+     "counter(name, value)\n--\n\n"
+     "Say a value that holds from now on in this process."},
     {"start",
      address(lifecycle_start),
      kMethodFastKeywords,

@@ -35,6 +35,7 @@ void SpanState::clear() noexcept {
   last_key_ = 0;
   bad_args = {};
   bad_names = {};
+  bad_marks = {};
   held.clear();
   for (const Deferred& one : take_deferred()) {
     py.Py_DecRef(one.attrs);
@@ -46,6 +47,7 @@ void SpanState::forget() noexcept {
   last_key_ = 0;
   bad_args = {};
   bad_names = {};
+  bad_marks = {};
   held.forget();
   deferred_.clear();
 }

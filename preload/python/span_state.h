@@ -36,6 +36,7 @@ class SpanState {
   HeldAttrs held;
   Misuse bad_args;
   Misuse bad_names;
+  Misuse bad_marks;
 
   // Someone called start() and will call stop(). Else SHP_OUTPUT_DIR began the
   // session, which may go on for days: it keeps a bounded number of them.

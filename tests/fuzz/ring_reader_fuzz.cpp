@@ -42,6 +42,10 @@ struct Visitor {
     ++records;
     touch(args.text);
   }
+  void mark(const Record&, const RecordArgs& args) {
+    ++records;
+    touch(args.text);
+  }
   void deferred(const Record&, const RecordArgs& args) {
     ++records;
     touch(args.text);

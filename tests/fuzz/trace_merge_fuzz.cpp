@@ -57,7 +57,7 @@ static std::string others(int fd, const ScannedTrace& trace) {
 
 static UniqueFd spliced(int in, const ScannedTrace& trace) {
   UniqueFd out(memfd_create("out", MFD_CLOEXEC));
-  const Status done = splice(in, trace, out.get(), [&](TextSink& sink) {
+  const Status done = splice(in, trace, {out.get(), 0}, [&](TextSink& sink) {
     const Status comma = sink.write(trace.scan.has_events ? ",\n" : "");
     return comma ? sink.write(kOurs) : comma;
   });

@@ -1,8 +1,5 @@
-"""`shp merge-dir` by its command line: a table of arguments, status, what it says
-on standard output and what on standard error, and what it leaves behind.
-
-The traces are a few lines each, so that every expected number is worked out in
-the row itself. BASE is a whole number of Kineto's base periods.
+"""`shp merge-dir` by its command line: arguments, status, what it says on standard
+output and what on standard error, and what it leaves behind.
 """
 
 import gzip
@@ -13,77 +10,8 @@ import subprocess
 import time
 import unittest
 
-from host_files import HostSession
-from shp_testing import Case, SHP, clean_environment, main, run
-
-BASE = 7_889_238 * 226 * 10**9
-ERROR = "shp merge-dir: "
-
-
-def trace(pid=7, begin=1000, end=9000, base=BASE, more=None, top=None,
-          label=True):
-    """A trace of one process whose window is [begin, end] µs after its base."""
-    events = [
-        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": pid,
-         "tid": pid, "ts": begin, "dur": end - begin},
-    ] + (more or [])
-    if label:
-        events.insert(0, {"ph": "M", "name": "process_labels", "pid": pid,
-                          "tid": 0, "args": {"labels": "CPU"}})
-    document = {"schemaVersion": 1, **(top or {}), "traceEvents": events}
-    if base is not None:
-        document["baseTimeNanoseconds"] = base
-    return json.dumps(document).encode()
-
-
-def session(pid=7, begin=0, end=10_000, spans=((2000, 10),), **more):
-    """A host session over [begin, end] µs after BASE, its spans in µs too."""
-    made = HostSession(pid, BASE + begin * 1000, BASE + end * 1000, **more)
-    for start, duration in spans:
-        made.span("step", BASE + round(start * 1000), round(duration * 1000))
-    return made
-
-
-class Merge(Case):
-    needs = (SHP,)
-
-    def setUp(self):
-        super().setUp()
-        self.host = self.folder / "host"
-        self.torch = self.folder / "torch"
-        self.host.mkdir()
-        self.torch.mkdir()
-
-    def put(self, name, content):
-        path = self.torch / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz")
-                         else content)
-        return path
-
-    def put_host(self, name="one.jsonl", made=None):
-        return (made or session()).write(self.host / name)
-
-    def merge(self, *arguments):
-        return run([SHP, "merge-dir", self.host, "--torch-dir", self.torch,
-                    *arguments], env=clean_environment())
-
-    def expect(self, result, status, out=None, err=None):
-        what = f"{result.args}\n{result.stdout}\n{result.stderr}"
-        self.assertEqual(result.returncode, status, what)
-        replaced = [(str(self.host) + "/", ""), (str(self.torch) + "/", "")]
-        for text, want in ((result.stdout, out), (result.stderr, err)):
-            for old, new in replaced:
-                text = text.replace(old, new)
-            if want is not None:
-                self.assertEqual(text, want, what)
-
-    def spans_of(self, path):
-        raw = path.read_bytes()
-        document = json.loads(gzip.decompress(raw) if path.suffix == ".gz"
-                              else raw)
-        return [(e["pid"], e["ts"], e["dur"]) for e in document["traceEvents"]
-                if e.get("cat") == "shp" and e["ph"] == "X"]
+from merge_case import BASE, ERROR, Merge, session, trace
+from shp_testing import SHP, clean_environment, main, run
 
 
 class Words(Merge):
@@ -138,8 +66,11 @@ half.json.tmp: skipped: is a writer's unfinished file
 link.json: skipped: is a link
 memory.json: skipped: is JSON without traceEvents
 merged.json: skipped: has names for pids (merged already by another tool)
+named.json/inner.txt: skipped: is not JSON
+notes.txt: skipped: is not JSON
 other.json: skipped: no host file of pid 9
 rows.json: skipped: is a JSON array of other things than events
+x.pickle: skipped: is a pickle
 z.jsonl: matches no trace (pid 55, host host-a)
 """, "")
 
@@ -204,9 +135,9 @@ z.jsonl: matches no trace (pid 55, host host-a)
             {"trace": "a.json", "outcome": "merged", "kind": "kineto base",
              "base_ns": BASE, "rank": None, "host_pids": [7],
              "window_ns": [BASE + 1_000_000, BASE + 9_000_000],
-             "output": str(self.torch / "a.json"), "pid": 7, "spans": 1,
-             "async": 0, "unfinished": 0, "replaced_events": 1,
-             "hosts": [{"path": str(self.host / "one.jsonl"),
+             "output": str(self.torch / "a.json"), "spans": 1,
+             "async": 0, "unfinished": 0, "marks": 0, "replaced_events": 1,
+             "hosts": [{"path": str(self.host / "one.jsonl"), "pid": 7,
                         "clock": {"source": "realtime",
                                   "offset_ns": BASE - 5_000_000_000,
                                   "uncertainty_ns": 200}}],
@@ -268,113 +199,6 @@ class Usage(Merge):
             self.expect(self.merge(option, value), 1, "",
                         f"{ERROR}{message}\n")
         self.assertEqual(path.read_bytes(), before)
-
-
-class Matching(Merge):
-    def test_a_pid_map_names_the_process(self):
-        path = self.put("a.json", trace(9))
-        self.put_host()
-        self.expect(self.merge("--pid-map", '{"007": 9}'), 0)
-        self.assertEqual(self.spans_of(path), [(9, 2000, 10)])
-
-    def test_one_pid_on_two_hosts_is_never_guessed(self):
-        path = self.put("a.json", trace())
-        before = path.read_bytes()
-        self.put_host("g.jsonl", session(hostname="g"))
-        self.put_host("h.jsonl", session(hostname="h"))
-        self.expect(self.merge(), 1, None,
-                    f"{ERROR}a.json: host files of several processes have pid "
-                    "7: g.jsonl (host g, OS pid 7), h.jsonl (host h, OS pid "
-                    "7); settle it with --pid-map\n")
-        self.assertEqual(path.read_bytes(), before)
-        # The trace's own word settles it.
-        path.write_bytes(trace(top={"host_name": "h.lan"}))
-        self.expect(self.merge(), 0)
-        self.assertEqual(len(self.spans_of(path)), 1)
-
-    def test_containers_are_told_apart_by_the_pid_outside(self):
-        path = self.put("a.json", trace())
-        for outer, start in ((700, 2000), (701, 3000)):
-            made = session(spans=((start, 1),))
-            made.extra = {"host_pid": outer, "pid_namespace": outer}
-            self.put_host(f"{outer}.jsonl", made)
-        self.assertEqual(self.merge().returncode, 1)
-        self.expect(self.merge("--pid-map", '{"701": 7}'), 0)
-        self.assertEqual(self.spans_of(path), [(7, 3000, 1)])
-
-    def test_sessions_elsewhere_in_time_or_space_do_not_match(self):
-        self.put("a.json", trace(begin=20_000, end=30_000))
-        self.put("b.json", trace(top={"host_name": "other"}))
-        self.put_host()
-        self.expect(self.merge(), 1,
-                    "a.json: skipped: pid 7 does not overlap in time with "
-                    "one.jsonl (host host-a, OS pid 7)\n"
-                    "b.json: skipped: pid 7 is of host other, not that of "
-                    "one.jsonl (host host-a, OS pid 7)\n"
-                    "one.jsonl: matches no trace (pid 7, host host-a)\n")
-
-
-class Clocks(Merge):
-    def test_an_offset_is_on_the_traces_absolute_timeline(self):
-        path = self.put("a.json", trace())
-        made = session(offset=0)
-        self.put_host(made=made)
-        self.expect(self.merge("--clock-offset-ns", "5000"), 0,
-                    "a.json: 1 span from 1 host file, clock offset (given)\n")
-        self.assertEqual(self.spans_of(path), [(7, 2005, 10)])
-        self.expect(self.merge("--clock-offset-ns", '{"7": -1000}'), 0)
-        self.assertEqual(self.spans_of(path), [(7, 1999, 10)])
-
-    def test_anchors_are_a_line(self):
-        path = self.put("a.json", trace())
-        self.put_host(made=session(offset=0))
-        pairs = [[BASE + 2_000_000, BASE + 3_000_000],
-                 [BASE + 2_010_000, BASE + 3_020_000]]
-        for value in (pairs, {"7": pairs}):
-            self.expect(self.merge("--clock-anchors-ns", json.dumps(value)), 0)
-            self.assertEqual(self.spans_of(path), [(7, 3000, 20)])
-
-    def test_one_clock_is_not_for_several_traces(self):
-        self.put("a.json", trace())
-        self.put("b.json", trace(8))
-        self.put_host()
-        self.put_host("8.jsonl", session(8))
-        self.expect(self.merge("--clock-offset-ns", str(BASE)), 1)
-
-    def test_without_a_base_a_clock_has_to_be_given(self):
-        path = self.put("a.json", trace(base=None))
-        self.put_host(made=session(offset=BASE))
-        self.expect(self.merge(), 1, None,
-                    f"{ERROR}a.json: its times are relative and it has no "
-                    "baseTimeNanoseconds; give --clock-offset-ns or "
-                    "--clock-anchors-ns\n")
-        self.expect(self.merge("--clock-offset-ns", "0"), 0)
-        self.assertEqual(self.spans_of(path), [(7, 2000, 10)])
-
-    def stepped(self, at):
-        made = session(begin=0, end=20_000)
-        for i in range(21):
-            jump = 3_000_000 if i * 1000 >= at else 0
-            made.lines.append({
-                "type": "clock",
-                "monotonic_ns": BASE + i * 1_000_000 - made.offset,
-                "realtime_ns": BASE + i * 1_000_000 + jump,
-                "uncertainty_ns": 100})
-        return made
-
-    def test_a_wall_clock_set_during_the_capture_is_refused(self):
-        self.put("a.json", trace())
-        self.put_host(made=self.stepped(at=5000))
-        self.expect(self.merge(), 1, None,
-                    f"{ERROR}a.json: the wall clock of one.jsonl was set by "
-                    "3000000 ns during the capture; give --clock-offset-ns "
-                    "or --clock-anchors-ns\n")
-
-    def test_a_wall_clock_set_after_it_is_no_matter(self):
-        path = self.put("a.json", trace())
-        self.put_host(made=self.stepped(at=15_000))
-        self.expect(self.merge(), 0)
-        self.assertEqual(self.spans_of(path), [(7, 2000, 10)])
 
 
 class Files(Merge):

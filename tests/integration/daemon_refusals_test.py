@@ -2,6 +2,7 @@
 users that it must keep apart.
 """
 
+import concurrent.futures
 import errno
 import os
 import random
@@ -9,8 +10,8 @@ import subprocess
 import tempfile
 import time
 
-from arena_client import (Answer, Arena, Client, FILE_EXISTS, IO, OK, QUERY,
-                          REFUSED, STOP, VERSION, ask, connect, hangs_up,
+from arena_client import (Answer, Arena, Client, FILE_EXISTS, GATE, IO, OK,
+                          QUERY, REFUSED, STOP, VERSION, ask, connect, hangs_up,
                           header, query)
 from daemon_testing import DaemonCase, InChild, NOBODY, drop_capabilities
 from shp_testing import (HostFile, SHPD, clean_environment, closed_paths,
@@ -129,6 +130,21 @@ class Refusals(DaemonCase):
         client.rings[0].span("a")
         self.assertEqual(client.stop().written, 1)
         self.assertEqual(client.stop().written, 1)
+
+    def test_every_one_of_many_stops_is_answered(self):
+        # Seen to fail: one that came while the first was being answered hung
+        # up unanswered, in most runs.
+        daemon = self.daemon()
+        for turn in range(20):
+            client = self.client(daemon)
+            client.start(self.out, f"host_{turn}.jsonl")
+            client.rings[0].span("a")
+            client.arena.put("<I", GATE, 0)
+            message = client.stop_message()
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(
+                    lambda _: ask(daemon.socket, message).written, range(8)))
+            self.assertEqual(answers, [1] * 8)
 
     def test_noise_is_answered_or_dropped_and_harms_nobody(self):
         daemon = self.daemon()

@@ -61,7 +61,7 @@ class Jsonl(Export):
         result = self.export(path)
         self.assert_ok(result)
         self.assertEqual(result.stdout,
-                         f"{self.target}: 3 spans from 1 host files\n")
+                         f"{self.target}: 3 spans from 1 host file\n")
         self.assertEqual(self.slices(), [
             (7, 7, f"s{i}", BEGIN + 1000 * i + 7, 500, {"i": i})
             for i in range(3)])

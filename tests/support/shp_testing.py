@@ -331,4 +331,8 @@ def compile_program(source, output, *flags, cxx=False):
 
 
 def main():
+    # A shell ignores these for what it runs in the background; programs that
+    # the tests start should find them as in the foreground.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     unittest.main(verbosity=1)

@@ -18,8 +18,8 @@ constexpr int64_t kRawAhead = 7 * kSecond;
 constexpr int64_t kRealAhead = 1000 * kSecond;
 
 // A session from 50 s to 60 s of MONOTONIC, bracket 100 ns.
-HostFile host(bool with_raw) {
-  HostFile file;
+HostSummary host(bool with_raw) {
+  HostSummary file;
   file.path = "h.jsonl";
   HostMetadata& metadata = file.metadata;
   metadata.start_monotonic_ns = 50 * kSecond - 50;
@@ -71,7 +71,7 @@ TEST_CASE("RAW that runs faster than MONOTONIC is followed") {
   AscendCapture with_prof = capture(true);
   with_prof.prof_raw_ns = 50 * kSecond + kRawAhead;
   with_prof.prof_realtime_ns = 50 * kSecond + kRealAhead;
-  HostFile drifting = host(true);
+  HostSummary drifting = host(true);
   *drifting.metadata.stop_monotonic_raw_ns += 100'000;  // 10 ppm in 10 s
   const auto relation = ascend_relation(with_prof, true, window(), drifting);
   REQUIRE(relation);

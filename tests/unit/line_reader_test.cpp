@@ -253,3 +253,72 @@ TEST_CASE("lines longer than the buffer are read, endless ones refused") {
   CHECK(read_all(metadata(1) + std::string(18'000'000, ' ')) ==
         Lines{"f: line 2: longer than 16 MiB"});
 }
+
+std::string mark(const std::string& type,
+                 int64_t time,
+                 const std::string& args,
+                 const std::string& owner = R"("pid":7,"tid":8)") {
+  return R"({"type":")" + type + "\"," + owner + R"(,"name":"m","time_ns":)" +
+         std::to_string(time) + R"(,"args":)" + args + "}\n";
+}
+
+std::string counts(int instants, int counters) {
+  return R"(,"written_instants":)" + std::to_string(instants) +
+         R"(,"written_counters":)" + std::to_string(counters);
+}
+
+const std::string kMarked =
+    metadata(1, counts(1, 2)) + mark("instant", 110, R"({"a":[]})") +
+    span(1, 120, 5) + mark("counter", 130, R"({"value":1.5})") +
+    mark("counter", 140, R"({"a":1,"b":-2e3})");
+
+TEST_CASE("spans and marks of a file are read apart, each checked") {
+  CHECK(read_all(kMarked) == Lines{"1 \"step\" 120+5 {}"});
+  Result<LineReader> reader = open_host_file(file_of(kMarked), "f");
+  REQUIRE(reader);
+  CHECK(reader->metadata().has_marks());
+  reader->give_marks();
+  HostSpan one;
+  Lines seen;
+  Result<bool> got = reader->next(one);
+  for (; got && *got; got = reader->next(one)) {
+    seen.push_back((one.item == HostItem::kCounter ? "c" : "i") +
+                   std::to_string(one.start_ns) + std::string(one.args));
+  }
+  CHECK(got);
+  CHECK(seen == Lines{R"(i110{"a":[]})",
+                      R"(c130{"value":1.5})",
+                      R"(c140{"a":1,"b":-2e3})"});
+}
+
+TEST_CASE("a mark that cannot be is said with its line") {
+  const auto problem = [](const std::string& line) {
+    return read_all(metadata(0) + line).back();
+  };
+  CHECK(problem(mark("instant", 99, "{}")) ==
+        "f: line 2: mark is not within the session");
+  CHECK(problem(mark("instant", 201, "{}")) ==
+        "f: line 2: mark is not within the session");
+  CHECK(problem(mark("counter", 110, "{}")) ==
+        "f: line 2: counter whose args are not numbers");
+  CHECK(problem(mark("counter", 110, R"({"a":"1"})")) ==
+        "f: line 2: counter whose args are not numbers");
+  CHECK(problem(mark("instant", 110, "[]")) ==
+        "f: line 2: instant without a name and args");
+  CHECK(problem(mark("instant", 110, "{}", R"("pid":9,"tid":8)")) ==
+        "f: line 2: pid 9 is not the metadata's 7");
+  CHECK(problem(mark("instant", 110, "{}", R"("pid":7)")) ==
+        "f: line 2: instant without pid, tid and time_ns");
+}
+
+TEST_CASE("marks are as many as line 1 says, where it says so") {
+  const std::string one = mark("instant", 110, "{}");
+  CHECK(read_all(metadata(0) + one) == Lines{});
+  CHECK(read_all(metadata(0, counts(2, 0)) + one) ==
+        Lines{"f: holds 1 instants, its metadata says 2 (cut off or edited)"});
+  CHECK(read_all(metadata(0, counts(1, 1)) + one) ==
+        Lines{"f: holds 0 counter values, its metadata says 1 (cut off or "
+              "edited)"});
+  CHECK(read_all(metadata(0, counts(-1, 0)) + one) ==
+        Lines{"f: line 1: metadata: written_instants is negative"});
+}

@@ -154,6 +154,9 @@ HostFileMetadata small_metadata() {
   m.stop.ticks = 12;
   m.clock_kind = ClockKind::kTsc;
   m.written_spans = 3;
+  m.written_instants = 4;
+  m.written_counters = 5;
+  m.dropped_marks = 6;
   m.dropped.unfinished = 1;
   m.dropped.outside = 2;
   m.complete = true;
@@ -181,6 +184,7 @@ TEST_CASE("the metadata line holds every key, and the brackets' right ends") {
       "\"complete\":true,\"writer\":\"shp " SHP_VERSION
       "\",\"start_monotonic_raw_ns\":2000,\"stop_monotonic_raw_ns\":9980,"
       "\"start_ticks\":11,\"stop_ticks\":12,\"clock_kind\":\"tsc\","
+      "\"written_instants\":4,\"written_counters\":5,\"dropped_marks\":6,"
       "\"dropped\":{\"unfinished\":1,\"overflow\":0,\"outside\":2,"
       "\"bad_name\":0,\"reentrant\":0,\"no_ring\":0},\"bad_args\":0,"
       "\"names_lost\":0,\"end_reason\":\"stop\",\"ppid\":2,\"host_pid\":8,"
@@ -224,6 +228,32 @@ TEST_CASE("argv and open spans are cut to what the line can hold") {
   CHECK(line.find("\"open_spans\":[{\"tid\":7,\"name\":\"open\","
                   "\"start_ns\":0},") != std::string::npos);
   CHECK(line.find("}]}") != std::string::npos);
+}
+
+TEST_CASE("marks are lines of their own, counted apart from spans") {
+  StringSink sink;
+  LineWriter writer(sink);
+  const ThreadText thread = span_thread_text(7, 8);
+  CHECK(writer.instant(thread, name_text("oom"), 10, {}));
+  CHECK(writer.instant(thread, name_text("oom"), 11, "{ \"n\": 1 }"));
+  CHECK_FALSE(writer.instant(thread, name_text("oom"), 12, "!"));
+  writer.counter(thread, name_text("queue"), 13, 3);
+  writer.counter(thread, name_text("queue"), 14, -0.5);
+  REQUIRE(writer.flush());
+  CHECK(sink.text ==
+        "{\"type\":\"instant\",\"pid\":7,\"tid\":8,\"name\":\"oom\","
+        "\"time_ns\":10,\"args\":{}}\n"
+        "{\"type\":\"instant\",\"pid\":7,\"tid\":8,\"name\":\"oom\","
+        "\"time_ns\":11,\"args\":{\"n\":1}}\n"
+        "{\"type\":\"instant\",\"pid\":7,\"tid\":8,\"name\":\"oom\","
+        "\"time_ns\":12,\"args\":{}}\n"
+        "{\"type\":\"counter\",\"pid\":7,\"tid\":8,\"name\":\"queue\","
+        "\"time_ns\":13,\"args\":{\"value\":3}}\n"
+        "{\"type\":\"counter\",\"pid\":7,\"tid\":8,\"name\":\"queue\","
+        "\"time_ns\":14,\"args\":{\"value\":-0.5}}\n");
+  CHECK(writer.spans() == 0);
+  CHECK(writer.instants() == 3);
+  CHECK(writer.counters() == 2);
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ struct Recorder {
                    (args.key != 0 ? "k" + std::to_string(args.key) : "") +
                    (args.good ? std::string(args.text) : "!"));
   }
+  void mark(const Record& record, const RecordArgs& args) {
+    seen.push_back((record.kind == kCounter ? "c" : "i") +
+                   std::to_string(record.id) +
+                   (args.good ? std::string(args.text) : "!"));
+  }
   void deferred(const Record&, const RecordArgs& args) {
     seen.push_back("d" + std::to_string(args.key) +
                    (args.good ? std::string(args.text) : "!"));
@@ -358,6 +363,18 @@ TEST_CASE("an endless chain is read no further than the budget") {
   CHECK(reader.read(source, position_of(2, 64), 192 * 100, scratch, recorder) ==
         ReadState::kMore);
   CHECK(recorder.seen.size() == 600);
+}
+
+TEST_CASE("marks and counter values are handed on with their args") {
+  Fixture f;
+  f.source.header(0, 0, 0, kNoBlock);
+  f.rich(0, 0, kInstant, 0, 1, "");
+  f.rich(0, 1, kCounter, 0, 2, "");
+  f.rich(0, 2, kInstant, kHasArgs, 3, counted("{}"));
+  f.reader.open(0, 0);
+  CHECK(f.read(position_of(0, 64 + 4 * 32)) == ReadState::kCaughtUp);
+  CHECK(f.recorder.seen == Seen{"i1", "c2", "i3{}"});
+  CHECK(f.reader.unknown_records() == 0);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ struct Visitor {
     ids.push_back(record.id);
   }
   void deferred(const shp::Record&, const shp::RecordArgs&) {}
+  void mark(const shp::Record&, const shp::RecordArgs&) {}
 };
 
 // `given_up`: the reader has, so no block will come back.

@@ -16,8 +16,8 @@ from ._switch import is_enabled
 __version__ = "0.1.0"
 
 __all__ = [
-    "start", "stop", "span_start", "span_end", "span", "profile", "is_enabled",
-    "attach_torch_profiler", "attach_sglang",
+    "start", "stop", "span_start", "span_end", "span", "profile", "instant",
+    "counter", "is_enabled", "attach_torch_profiler", "attach_sglang",
 ]
 
 # Where each name comes from when it is first asked for: importing the package
@@ -29,6 +29,8 @@ _HOMES = {
     "span_end": "collector",
     "span": "collector",
     "profile": "collector",
+    "instant": "collector",
+    "counter": "collector",
     "attach_torch_profiler": "integrations.torch",
     "attach_sglang": "integrations.sglang",
 }

@@ -2,7 +2,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Callable, Optional, Tuple
 
-from .collector import (Span as Span, span as span, span_end as span_end,
+from .collector import (Span as Span, counter as counter,
+                        instant as instant, span as span, span_end as span_end,
                         span_start as span_start, start as start, stop as stop)
 
 class Profiled:

@@ -9,6 +9,8 @@ stop = _native.stop
 span_start = _native.span_start
 span_end = _native.span_end
 span = _native.span
+instant = _native.instant
+counter = _native.counter
 
 
 class ActiveSession:

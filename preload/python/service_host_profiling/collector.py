@@ -4,7 +4,7 @@ from ._switch import ENABLED, is_enabled
 
 if ENABLED:
     from . import _python_collector
-    from ._python_collector import (profile, span, span_end, span_start, start,
+    from ._python_collector import (counter, instant, profile, span, span_end, span_start, start,
                                     stop)
 
     def __getattr__(name):
@@ -45,6 +45,12 @@ else:
 
     def span(name, attrs=None):
         return _NoSpan(name, attrs)
+
+    def instant(name, attrs=None):
+        return None
+
+    def counter(name, value):
+        return None
 
     def profile(name, attrs=None):
         return _itself
