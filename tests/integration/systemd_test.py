@@ -73,6 +73,8 @@ class Systemd(Case):
         self.addCleanup(self.machine.wait)
         self.addCleanup(kill_group, self.machine)
         self.leader = wait_for(self.find_leader, 30, "the machine")
+        # It outlives a systemd-nspawn that is killed.
+        self.addCleanup(os.kill, int(self.leader), signal.SIGKILL)
         # A process of ours in its cgroup too early keeps it from booting.
         private = pathlib.Path(f"/proc/{self.leader}/root/run/systemd/private")
         wait_for(private.exists, 90, "the boot")

@@ -207,9 +207,12 @@ class Daemon:
             self.process = subprocess.Popen(
                 [str(SHPD), "--socket", str(self.socket), *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=clean_environment(), start_new_session=True)
+                env=self.environment(), start_new_session=True)
         wait_for(self.answers, 20, "shpd to listen")
         return self
+
+    def environment(self):
+        return clean_environment()
 
     def answers(self):
         if self.process.poll() is not None:
