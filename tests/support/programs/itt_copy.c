@@ -1,6 +1,6 @@
 /* A copy of ITT's static part, as far as collectors see it, and a program that
- * uses it; or, with -DCOLLECTOR, another tool's collector, which appends what it
- * sees to the file OTHER_LOG names. Written against the documented binary
+ * uses it; or, with -DCOLLECTOR, another tool's collector, which appends what
+ * it sees to the file OTHER_LOG names. Written against the documented binary
  * interface, without ITT's headers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -50,11 +50,13 @@ static void see(const char* what, const char* text) {
 }
 static void task_begin(const domain* d, id i, id p, handle* h) {
   see("begin", h->text);
-  if (next_begin != NULL) next_begin(d, i, p, h);
+  if (next_begin != NULL)
+    next_begin(d, i, p, h);
 }
 static void task_end(const domain* d) {
   see("end", d->name);
-  if (next_end != NULL) next_end(d);
+  if (next_end != NULL)
+    next_end(d);
 }
 __attribute__((visibility("default"))) void __itt_api_init(global* g,
                                                            int groups) {
@@ -120,13 +122,22 @@ int main(void) {
   struct counter counter = {"queue", NULL, "my.domain", NULL, 8};
   const double value = 2.5;
 #define CALL(p, types, ...) \
-  if (p != INIT) ((void(*) types)(uintptr_t)p)(__VA_ARGS__)
+  if (p != INIT)            \
+  ((void(*) types)(uintptr_t)p)(__VA_ARGS__)
   CALL(p_begin, (const domain*, id, id, handle*), &d, none, none, &outer);
   CALL(p_begin, (const domain*, id, id, handle*), &d, none, none, &inner);
-  CALL(p_begin_overlapped, (const domain*, id, id, handle*), &d, one, none,
+  CALL(p_begin_overlapped,
+       (const domain*, id, id, handle*),
+       &d,
+       one,
+       none,
        &wide);
   CALL(p_end, (const domain*), &d);
-  CALL(p_begin_overlapped, (const domain*, id, id, handle*), &d, two, one,
+  CALL(p_begin_overlapped,
+       (const domain*, id, id, handle*),
+       &d,
+       two,
+       one,
        &wide);
   CALL(p_end, (const domain*), &d);
   CALL(p_end_overlapped, (const domain*, id), &d, one);

@@ -1,7 +1,7 @@
 /* A copy of Ascend's mstx, as far as injections see it, and a program that uses
- * it; or, with -DINJECTION, another tool's injection, which appends what it sees
- * to the file OTHER_LOG names. Written against the documented binary interface,
- * without mstx's headers. */
+ * it; or, with -DINJECTION, another tool's injection, which appends what it
+ * sees to the file OTHER_LOG names. Written against the documented binary
+ * interface, without mstx's headers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -23,7 +23,8 @@ static void see(const char* what, const char* text) {
 }
 static void mark(const char* text, void* stream) {
   see("mark", text);
-  if (g_next[1] != NULL) ((void (*)(const char*, void*))g_next[1])(text, stream);
+  if (g_next[1] != NULL)
+    ((void (*)(const char*, void*))g_next[1])(text, stream);
 }
 static uint64_t start(const char* text, void* stream) {
   see("start", text);
@@ -33,7 +34,8 @@ static uint64_t start(const char* text, void* stream) {
 }
 static void end(uint64_t id) {
   see("end", id == 99 ? "own id" : "id");
-  if (g_next[3] != NULL) ((void (*)(uint64_t))g_next[3])(id);
+  if (g_next[3] != NULL)
+    ((void (*)(uint64_t))g_next[3])(id);
 }
 __attribute__((visibility("default"))) int InitInjectionMstx(get_table get) {
   const char* next = getenv("OTHER_NEXT");
@@ -43,9 +45,10 @@ __attribute__((visibility("default"))) int InitInjectionMstx(get_table get) {
   }
   any_function** table;
   unsigned size;
-  if (get(1, &table, &size) != 0) return 1;
-  const any_function ours[] = {NULL, (any_function)mark, (any_function)start,
-                               (any_function)end};
+  if (get(1, &table, &size) != 0)
+    return 1;
+  const any_function ours[] = {
+      NULL, (any_function)mark, (any_function)start, (any_function)end};
   for (int i = 1; i <= 3; ++i) {
     g_next[i] = *table[i];
     *table[i] = ours[i];
@@ -73,10 +76,11 @@ int main(void) {
   const char* path = getenv("MSTX_INJECTION_PATH");
   /* Without the variable: whatever the process holds. */
   void* library = path != NULL ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
-  initialize begin =
-      (initialize)(uintptr_t)dlsym(library, "InitInjectionMstx");
-  if (begin == NULL || begin(get) != 0) return 0;
-  if (g_core[1] != NULL) ((void (*)(const char*, void*))g_core[1])("m", NULL);
+  initialize begin = (initialize)(uintptr_t)dlsym(library, "InitInjectionMstx");
+  if (begin == NULL || begin(get) != 0)
+    return 0;
+  if (g_core[1] != NULL)
+    ((void (*)(const char*, void*))g_core[1])("m", NULL);
   if (g_core[2] != NULL && g_core[3] != NULL) {
     ((void (*)(uint64_t))g_core[3])(
         ((uint64_t(*)(const char*, void*))g_core[2])("range", NULL));
@@ -85,8 +89,9 @@ int main(void) {
     void* domain = ((void* (*)(const char*))g_domain[1])("hccl");
     ((void (*)(void*, const char*, void*))g_domain[3])(domain, "dm", NULL);
     ((void (*)(void*, uint64_t))g_domain[5])(
-        domain, ((uint64_t(*)(void*, const char*, void*))g_domain[4])(
-                    domain, "in domain", NULL));
+        domain,
+        ((uint64_t(*)(void*, const char*, void*))g_domain[4])(
+            domain, "in domain", NULL));
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 /* A library that holds a copy of NVTX, as far as injections see it: function
- * tables of its own, and at the first call whatever NVTX_INJECTION64_PATH names.
- * Written against the documented binary interface, without NVTX's headers.
+ * tables of its own, and at the first call whatever NVTX_INJECTION64_PATH
+ * names. Written against the documented binary interface, without NVTX's
+ * headers.
  *
  *   nvtx_copy_work(label): ranges, marks, a domain, a registered string.
  */
@@ -72,12 +73,14 @@ void nvtx_copy_push(const char* name) {
   CALL(g_core, 9, int, (const char*), name);
 }
 void nvtx_copy_pop(void) {
-  if (g_core[11] != NULL) ((int (*)(void))g_core[11])();
+  if (g_core[11] != NULL)
+    ((int (*)(void))g_core[11])();
 }
 
 void nvtx_copy_load(void) {
   static int loaded;
-  if (!loaded) load();
+  if (!loaded)
+    load();
   loaded = 1;
 }
 
@@ -91,7 +94,9 @@ void nvtx_copy_work(const char* label) {
   CALL(g_core2, 4, int, (void*, const void*), domain, &event);
   CALL(g_core2, 5, int, (void*), domain);
   uint64_t range = CALL(g_core, 5, uint64_t, (const char*), "start and end");
-  if (g_core[7] != NULL) ((void (*)(uint64_t))g_core[7])(range);
-  if (g_core[2] != NULL) ((void (*)(const char*))g_core[2])("a mark");
+  if (g_core[7] != NULL)
+    ((void (*)(uint64_t))g_core[7])(range);
+  if (g_core[2] != NULL)
+    ((void (*)(const char*))g_core[2])("a mark");
   nvtx_copy_pop();
 }

@@ -1,5 +1,5 @@
-/* Another tool's injection: appends what it sees to the file OTHER_LOG names. As
- * a tool that chains itself, it begins what OTHER_NEXT names first and hands
+/* Another tool's injection: appends what it sees to the file OTHER_LOG names.
+ * As a tool that chains itself, it begins what OTHER_NEXT names first and hands
  * every call on.
  *   OTHER_FAULT=refuse   answers that it does not begin
  */
@@ -38,7 +38,8 @@ static uint64_t start(const char* name) {
 }
 static void end(uint64_t id) {
   see("end", id == 4711 ? "own id" : "id");
-  if (g_next[0][7] != NULL) ((void (*)(uint64_t))g_next[0][7])(id);
+  if (g_next[0][7] != NULL)
+    ((void (*)(uint64_t))g_next[0][7])(id);
 }
 static void* create(const char* name) {
   see("domain", name);
@@ -61,20 +62,23 @@ static int domain_push(void* domain, const void* event) {
 
 static void put(any_function** table, int which, int at, any_function ours) {
   any_function* place = table[at];
-  if (getenv("OTHER_NEXT") != NULL) g_next[which][at] = *place;
+  if (getenv("OTHER_NEXT") != NULL)
+    g_next[which][at] = *place;
   *place = ours;
 }
 
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     get_function get) {
   const char* fault = getenv("OTHER_FAULT");
-  if (fault != NULL && strcmp(fault, "refuse") == 0) return 0;
+  if (fault != NULL && strcmp(fault, "refuse") == 0)
+    return 0;
   const char* next = getenv("OTHER_NEXT");
   if (next != NULL) {
     void* library = dlopen(next, RTLD_LAZY);
     int (*begin)(get_function) = (int (*)(get_function))(uintptr_t)dlsym(
         library, "InitializeInjectionNvtx2");
-    if (begin(get) != 1) return 0;
+    if (begin(get) != 1)
+      return 0;
   }
   const struct {
     size_t size;
