@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -13,9 +15,9 @@ namespace {
 
 struct MergeArguments {
   MergeOptions options;
-  std::string pid_map;
-  std::string clock_offset;
-  std::string clock_anchors;
+  std::optional<std::string> pid_map;
+  std::optional<std::string> clock_offset;
+  std::optional<std::string> clock_anchors;
   bool json = false;
 };
 
@@ -24,20 +26,25 @@ int fail(const std::string& message) {
   return 1;
 }
 
+// The predecessor takes JSON's null for "not given".
+bool is_given(const std::optional<std::string>& text) {
+  return text && *text != "null";
+}
+
 // The texts of the three JSON options, when they were given.
 Status parse_texts(MergeArguments& arguments) {
-  if (!arguments.pid_map.empty()) {
-    Result<PidMap> map = parse_pid_map(arguments.pid_map);
+  if (is_given(arguments.pid_map) && !arguments.pid_map->empty()) {
+    Result<PidMap> map = parse_pid_map(*arguments.pid_map);
     if (!map) {
       return tl::unexpected<Error>(map.error());
     }
     arguments.options.pid_map = std::move(*map);
   }
-  const bool offset = !arguments.clock_offset.empty();
-  if (offset || !arguments.clock_anchors.empty()) {
+  const bool offset = is_given(arguments.clock_offset);
+  if (offset || is_given(arguments.clock_anchors)) {
     Result<GivenClocks> clocks =
-        offset ? parse_clock_offset(arguments.clock_offset)
-               : parse_clock_anchors(arguments.clock_anchors);
+        offset ? parse_clock_offset(*arguments.clock_offset)
+               : parse_clock_anchors(*arguments.clock_anchors);
     if (!clocks) {
       return tl::unexpected<Error>(clocks.error());
     }
@@ -101,9 +108,10 @@ void add_merge_dir(CLI::App& app, int& status) {
       options.combine,
       "Write all ranks and host processes into this one trace instead");
   combine->excludes(output_dir);
-  verb->add_option("--pid-map",
-                   arguments->pid_map,
-                   "JSON object of Host OS PID to Torch Host PID");
+  verb->add_option(
+      "--pid-map",
+      arguments->pid_map,
+      "JSON object of Host OS PID (or \"HOST:PID\") to Torch Host PID");
   CLI::Option* offset = verb->add_option(
       "--clock-offset-ns",
       arguments->clock_offset,

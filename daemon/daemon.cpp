@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include "common/protocol/seqpacket.h"
 #include "daemon/reply.h"
-#include "daemon/systemd.h"
+#include "daemon/session_keep.h"
 
 namespace shp {
 namespace {
@@ -31,6 +33,8 @@ sigset_t ending_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);  // the terminal that it was started from closes
+  sigaddset(&set, SIGUSR1);
   return set;
 }
 
@@ -45,20 +49,25 @@ void raise_descriptor_limit() {
 
 }  // namespace
 
-Daemon::Daemon(const Options& options) : options_(options) {}
+Daemon::Daemon(const Options& options, UniqueFd keeper)
+    : options_(options), supervisor_(std::move(keeper)), store_(supervisor_) {}
 
-Status Daemon::open() {
+Status Daemon::open(std::vector<NamedFd> inherited) {
   raise_descriptor_limit();
   signal(SIGPIPE, SIG_IGN);
   // Blocked before the first thread, so that all have it so.
   const sigset_t ending = ending_signals();
   sigprocmask(SIG_BLOCK, &ending, nullptr);
 
-  Result<Listener> listener = Listener::open(options_);
+  std::vector<NamedFd> others;
+  std::vector<SessionRequest> sessions =
+      kept_sessions(std::move(inherited), store_, &others);
+  Result<Listener> listener = Listener::open(options_, std::move(others));
   if (!listener) {
     return tl::unexpected(listener.error());
   }
   listener_ = std::move(*listener);
+  listener_.keep_in(store_);
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   signals_.reset(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   done_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -74,8 +83,14 @@ Status Daemon::open() {
   for (size_t i = 0; i < listener_.sockets().size(); ++i) {
     watch(Watch::kListener, i, listener_.sockets()[i].get(), EPOLLIN);
   }
+  if (supervisor_.keeper() >= 0) {
+    watch(Watch::kKeeper, 0, supervisor_.keeper(), EPOLLIN | EPOLLRDHUP);
+  }
+  for (SessionRequest& request : sessions) {
+    go_on_with(std::move(request));
+  }
   spdlog::info("shpd {} listens on {}", SHP_VERSION, listener_.path());
-  notify_systemd("READY=1");
+  supervisor_.tell("READY=1");
   return {};
 }
 
@@ -102,6 +117,12 @@ void Daemon::run() {
     on_time();
   }
   listener_.close();
+  if (sessions_.size() > 0) {
+    // A file system that does not answer holds its thread: nothing to join.
+    spdlog::error("{} sessions could not be published in time",
+                  sessions_.size());
+    std::_Exit(1);
+  }
 }
 
 void Daemon::handle(uint64_t data) {
@@ -119,6 +140,8 @@ void Daemon::handle(uint64_t data) {
       return life_line_ended(id);
     case Watch::kProcess:
       return process_ended(id);
+    case Watch::kKeeper:
+      return keeper_ended();
   }
 }
 
@@ -189,6 +212,27 @@ void Daemon::serve(uint64_t id) {
 
 // ---- sessions ---------------------------------------------------------------
 
+Status Daemon::launch(SessionRequest request,
+                      UniqueFd life_line,
+                      std::shared_ptr<Session> before) {
+  Result<std::shared_ptr<Session>> session = Session::launch(
+      std::move(request), done_.get(), store_, std::move(before));
+  if (!session) {
+    return tl::unexpected(session.error());
+  }
+  const uint64_t id = next_id_++;
+  SessionTable::Entry entry{*session, std::move(life_line), false};
+  if (entry.life_line) {
+    watch(Watch::kLifeLine, id, entry.life_line.get(), EPOLLIN | EPOLLRDHUP);
+  }
+  if (const int pidfd = (*session)->request().peer.pidfd.get(); pidfd >= 0) {
+    watch(Watch::kProcess, id, pidfd, EPOLLIN);
+    entry.process_watched = true;
+  }
+  sessions_.add(id, std::move(entry));
+  return {};
+}
+
 void Daemon::process_ended(uint64_t id) {
   SessionTable::Entry* entry = sessions_.find(id);
   if (entry == nullptr) {
@@ -239,6 +283,9 @@ void Daemon::collect_finished() {
 void Daemon::on_signal() {
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGUSR1) {
+      give_way();
+    }
     begin_shutdown();
   }
 }
@@ -247,7 +294,7 @@ void Daemon::begin_shutdown() {
   if (shutdown_ends_ns_ != 0) {
     return;
   }
-  notify_systemd("STOPPING=1");
+  supervisor_.tell("STOPPING=1");
   spdlog::info("ending: {} sessions to publish", sessions_.size());
   shutdown_ends_ns_ = monotonic_ns() + kShutdownNs;
   sessions_.for_each([](Session& session) { session.note_shutdown(); });
@@ -257,13 +304,25 @@ bool Daemon::is_idle() const {
   return sessions_.size() == 0 && connections_.empty();
 }
 
-bool Daemon::over() const {
+bool Daemon::over() {
   const int64_t now = monotonic_ns();
   if (shutdown_ends_ns_ != 0) {
     return sessions_.size() == 0 || now >= shutdown_ends_ns_;
   }
   return options_.exit_when_idle_s > 0 && is_idle() &&
-         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond;
+         now - idle_since_ns_ >= options_.exit_when_idle_s * kSecond &&
+         may_leave();
+}
+
+// A client that connected at the last moment is served all the same.
+bool Daemon::may_leave() {
+  if (listener_.leave()) {
+    return true;
+  }
+  const size_t last = listener_.sockets().size() - 1;
+  watch(Watch::kListener, last, listener_.sockets()[last].get(), EPOLLIN);
+  idle_since_ns_ = monotonic_ns();
+  return false;
 }
 
 int Daemon::wait_ms() const {
@@ -300,20 +359,24 @@ void Daemon::on_time() {
   }
   if (watchdog_ns_ > 0 && now >= next_watchdog_ns_) {
     next_watchdog_ns_ = now + watchdog_ns_;
-    notify_systemd("WATCHDOG=1");
+    supervisor_.tell("WATCHDOG=1");
   }
 }
 
-Result<bool> run_daemon(const Options& options) {
-  Daemon daemon(options);
-  if (Status opened = daemon.open(); !opened) {
-    if (opened.error().errno_value == EALREADY) {
-      return false;
-    }
-    return tl::unexpected(opened.error());
+int run_worker(const Options& options,
+               std::vector<NamedFd> inherited,
+               UniqueFd keeper) {
+  Daemon daemon(options, std::move(keeper));
+  const Status opened = daemon.open(std::move(inherited));
+  if (opened) {
+    daemon.run();
+    return 0;
   }
-  daemon.run();
-  return true;
+  if (opened.error().errno_value == EALREADY) {
+    return 0;
+  }
+  std::fprintf(stderr, "shpd: %s\n", opened.error().message.c_str());
+  return 1;
 }
 
 }  // namespace shp

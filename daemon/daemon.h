@@ -14,6 +14,7 @@
 #include "common/base/result.h"
 #include "common/protocol/seqpacket.h"
 #include "daemon/connection.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/listener.h"
 #include "daemon/options.h"
 #include "daemon/session_table.h"
@@ -22,9 +23,10 @@ namespace shp {
 
 class Daemon {
  public:
-  explicit Daemon(const Options& options);
+  Daemon(const Options& options, UniqueFd keeper);
 
-  [[nodiscard]] Status open();
+  // `inherited`: what an earlier shpd left with our supervisor.
+  [[nodiscard]] Status open(std::vector<NamedFd> inherited);
   void run();
 
  private:
@@ -36,6 +38,7 @@ class Daemon {
     kConnection,
     kLifeLine,
     kProcess,
+    kKeeper,
   };
 
   void watch(Watch kind, uint64_t id, int fd, uint32_t events);
@@ -49,17 +52,26 @@ class Daemon {
   void answer_stop(Connection& connection, const ReceivedMessage& message);
   void answer_query(Connection& connection, const ReceivedMessage& message);
   void begin_session(Connection& connection, SessionRequest request);
+  Status launch(SessionRequest request,
+                UniqueFd life_line,
+                std::shared_ptr<Session> before);
+  void go_on_with(SessionRequest request);
   void process_ended(uint64_t id);
   void life_line_ended(uint64_t id);
   void collect_finished();
   void begin_shutdown();
+  void give_way();
+  void keeper_ended();
   void on_signal();
   int wait_ms() const;
   void on_time();
   bool is_idle() const;
-  bool over() const;
+  bool over();
+  bool may_leave();
 
   Options options_;
+  Supervisor supervisor_;
+  DescriptorStore store_;
   Listener listener_;
   UniqueFd epoll_;
   UniqueFd signals_;
@@ -67,7 +79,8 @@ class Daemon {
   std::map<uint64_t, Connection> connections_;
   SessionTable sessions_;
   uint64_t next_id_ = 1;
-  ClockSample early_;  // of the counter, for its rate
+  uint64_t next_kept_ = 1;  // numbers of sessions in the store
+  ClockSample early_;       // of the counter, for its rate
   int64_t started_ns_ = 0;
   int64_t idle_since_ns_ = 0;
   int64_t accept_again_ns_ = 0;   // 0: accepting
@@ -76,8 +89,10 @@ class Daemon {
   int64_t next_watchdog_ns_ = 0;
 };
 
-// Listens and serves until it is told to end. False: another daemon had the
-// socket already.
-[[nodiscard]] Result<bool> run_daemon(const Options& options);
+// Listens and serves until it is told to end. The exit status: 0 also when
+// another daemon had the socket already.
+[[nodiscard]] int run_worker(const Options& options,
+                             std::vector<NamedFd> inherited,
+                             UniqueFd keeper);
 
 }  // namespace shp

@@ -8,6 +8,13 @@
 #include <string>
 
 namespace shp {
+namespace {
+
+bool is_waiting(const DeferredSpool::Entry& entry) {
+  return entry.put_in != 0 && entry.taken_in == 0;
+}
+
+}  // namespace
 
 bool DeferredSpool::make_file() {
   if (fd_ || failed_) {
@@ -55,6 +62,48 @@ bool DeferredSpool::load(Page* page, uint64_t number) {
   return true;
 }
 
+bool DeferredSpool::flush() {
+  bool all = true;
+  for (Page& page : pages_) {
+    all = (!page.loaded || write_back(&page)) && all;
+  }
+  return all;
+}
+
+void DeferredSpool::take_up(UniqueFd file, uint32_t sequence) {
+  fd_ = std::move(file);
+  next_commit_ = sequence + 1;
+  constexpr auto kBytes = static_cast<off_t>(sizeof(Page::entries));
+  for (off_t at = 0; (at = lseek(fd_.get(), at, SEEK_DATA)) >= 0;) {
+    const auto number = static_cast<uint64_t>(at / kBytes);
+    if (number > kMaxKey / kPageEntries) {
+      break;
+    }
+    take_up_page(number, sequence);
+    at = static_cast<off_t>(number + 1) * kBytes;
+  }
+}
+
+void DeferredSpool::take_up_page(uint64_t number, uint32_t sequence) {
+  Page* page = page_of(number * kPageEntries);
+  if (page == nullptr) {
+    return;
+  }
+  for (size_t i = 0; i < kPageEntries; ++i) {
+    Entry& entry = page->entries[i];
+    if (entry.put_in > sequence) {
+      entry = Entry{};
+    } else if (entry.taken_in > sequence) {
+      entry.taken_in = 0;
+    }
+    if (is_waiting(entry)) {
+      ++waiting_;
+      last_key_ = std::max(last_key_, number * kPageEntries + i);
+    }
+  }
+  page->dirty = true;
+}
+
 DeferredSpool::Page* DeferredSpool::page_of(uint64_t key) {
   const uint64_t number = key / kPageEntries;
   Page* page = &pages_[number % kPages];
@@ -72,10 +121,11 @@ bool DeferredSpool::put(uint64_t key, Entry entry) {
     return false;
   }
   Page* page = page_of(key);
-  if (page == nullptr || page->entries[key % kPageEntries].waiting != 0) {
+  if (page == nullptr || is_waiting(page->entries[key % kPageEntries])) {
     return false;
   }
-  entry.waiting = 1;
+  entry.put_in = next_commit_;
+  entry.taken_in = 0;
   page->entries[key % kPageEntries] = entry;
   page->dirty = true;
   ++waiting_;
@@ -88,11 +138,11 @@ bool DeferredSpool::take(uint64_t key, Entry* out) {
     return false;
   }
   Page* page = page_of(key);
-  if (page == nullptr || page->entries[key % kPageEntries].waiting == 0) {
+  if (page == nullptr || !is_waiting(page->entries[key % kPageEntries])) {
     return false;
   }
   *out = page->entries[key % kPageEntries];
-  page->entries[key % kPageEntries].waiting = 0;
+  page->entries[key % kPageEntries].taken_in = next_commit_;
   page->dirty = true;
   --waiting_;
   return true;

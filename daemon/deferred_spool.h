@@ -5,6 +5,10 @@
 // A nameless file in the session's directory (the client's own disk and quota),
 // one fixed entry a key: keys count up from 1, so the file is an array. A few
 // pages of it are held back in memory, since spans and their args come in runs.
+//
+// It outlives its daemon where the descriptor does. Each entry says which
+// commit of the session put it there and which took it out, so that whoever
+// goes on from a commit finds it as it was then.
 #pragma once
 
 #include <array>
@@ -23,8 +27,8 @@ class DeferredSpool {
     int64_t duration_ns;
     uint32_t name;
     uint32_t tid;
-    uint32_t waiting;  // 1: its args have not come
-    uint32_t reserved;
+    uint32_t put_in;    // commit that has it first; 0: no entry
+    uint32_t taken_in;  // commit that has it no more; 0: its args have not come
   };
   static_assert(sizeof(Entry) == 32);
   // Bounds the size of the (sparse) file: 2^26 entries are 2 GiB.
@@ -32,6 +36,18 @@ class DeferredSpool {
 
   // `directory` stays the caller's.
   explicit DeferredSpool(int directory) : directory_(directory) {}
+
+  // Goes on with another daemon's file as of commit `sequence`.
+  void take_up(UniqueFd file, uint32_t sequence);
+
+  // All that was put and taken since the last call is part of commit
+  // `sequence` + 1 from here on. Call it after each commit.
+  void committed(uint32_t sequence) { next_commit_ = sequence + 1; }
+  // Everything into the file; before a commit. False: there is no room now.
+  [[nodiscard]] bool flush();
+
+  // The file, -1 while there is none.
+  int fd() const { return fd_.get(); }
 
   // False when the key is out of range or taken, or there is no room.
   [[nodiscard]] bool put(uint64_t key, Entry entry);
@@ -65,6 +81,7 @@ class DeferredSpool {
   bool make_file();
   Page* page_of(uint64_t key);
   bool write_back(Page* page);
+  void take_up_page(uint64_t number, uint32_t sequence);
   bool load(Page* page, uint64_t number);
 
   int directory_;
@@ -72,6 +89,7 @@ class DeferredSpool {
   bool failed_ = false;
   uint64_t waiting_ = 0;
   uint64_t last_key_ = 0;
+  uint32_t next_commit_ = 1;
   std::array<Page, kPages> pages_;
 };
 

@@ -39,31 +39,9 @@ Drain::Drain(const ArenaView& arena,
       first_ticks_(settings.start.ticks - settings.start.tick_window),
       last_ticks_(settings.start.ticks),
       first_ns_(lower_bound_ns(settings.start)),
-      last_ns_(settings.start.monotonic_ns) {
-  take_baseline();
-}
+      last_ns_(settings.start.monotonic_ns) {}
 
 Drain::~Drain() = default;
-
-// The arena's counters run on from session to session.
-void Drain::take_baseline() {
-  const ArenaHeader& header = arena_.header();
-  base_.no_ring = header.lost_no_ring.load(std::memory_order_relaxed);
-  base_.bad_name = header.lost_bad_name.load(std::memory_order_relaxed);
-  bad_args_base_ = header.bad_args.load(std::memory_order_relaxed);
-  lost_marks_base_ = header.lost_marks.load(std::memory_order_relaxed);
-  names_lost_base_ = header.names_lost.load(std::memory_order_relaxed);
-  const uint32_t count = arena_.rings_in_use();
-  for (uint32_t i = 0; i < count; ++i) {
-    Ring& ring = ring_at(i);
-    if (ring.exists) {
-      const RingHeader& shared = arena_.ring(i);
-      ring.overflow_base = shared.overflow.load(std::memory_order_relaxed);
-      ring.reentrant_base = shared.reentrant.load(std::memory_order_relaxed);
-      ring.lost_marks_base = shared.lost_marks.load(std::memory_order_relaxed);
-    }
-  }
-}
 
 Drain::Ring& Drain::ring_at(uint32_t index) {
   while (rings_.size() <= index) {
@@ -87,7 +65,7 @@ void Drain::see_tails() {
 
 bool Drain::look_at(uint32_t index, Seen* seen) {
   Ring& ring = ring_at(index);
-  if (!ring.exists || ring.reader.broken()) {
+  if (!ring.exists || ring.reader.broken() || ring.drained_whole) {
     return false;
   }
   RingHeader& shared = arena_.ring(index);
@@ -97,21 +75,43 @@ bool Drain::look_at(uint32_t index, Seen* seen) {
     return false;
   }
   if (!ring.reader.opened()) {
-    ring.reader.open(
-        shared.drained[commit_index_].load(std::memory_order_relaxed),
-        shared.first_block.load(std::memory_order_relaxed));
+    open_reader(index, ring);
+    if (ring.reader.broken()) {
+      return false;
+    }
   }
+  // A reader that was just opened counts as behind: its first round writes its
+  // position into the commit half that an earlier session may have left old.
   *seen = {index, tail, state == kReleased};
   return seen->released || !ring.reader.at(tail);
 }
 
+void Drain::open_reader(uint32_t index, Ring& ring) {
+  RingHeader& shared = arena_.ring(index);
+  const uint64_t position =
+      shared.drained[commit_index_].load(std::memory_order_relaxed);
+  ring.reader.open(position,
+                   shared.first_block.load(std::memory_order_relaxed));
+  const uint32_t session =
+      shared.drained_session[commit_index_].load(std::memory_order_relaxed);
+  if (session == kRingBroken) {
+    ring.reader.break_off();
+    return;
+  }
+  ring.session = session;
+  ring.in_session = session == settings_.generation;
+  ring.has_lines = ring.in_session && position != 0;
+}
+
 void Drain::round(const ClockSample& now) {
   clock_.add(now);
+  last_clock_ = now;
   if (!finishing_) {
     last_ticks_ = now.ticks + now.tick_window + kTickSlack;
     last_ns_ = std::max(last_ns_, now.monotonic_ns);
   }
   last_bytes_ = 0;
+  has_more_ = false;
   for (const Seen& seen : seen_) {
     read_ring(seen);
   }
@@ -130,12 +130,23 @@ void Drain::read_ring(const Seen& seen) {
     finish_budget_ -= std::min(finish_budget_, ring.reader.last_bytes());
   }
   changed_.push_back(seen.ring);
+  has_more_ = has_more_ || state == ReadState::kMore;
   if (state == ReadState::kBroken) {
     ++broken_rings_;
   }
-  ring.drained_whole = seen.released && state == ReadState::kCaughtUp;
-  if (ring.drained_whole) {
-    ring.reader.give_up_pieces();
+  if (seen.released && state == ReadState::kCaughtUp) {
+    end_ring(seen.ring, ring);
+  }
+}
+
+// A thread has gone and all it left is read.
+void Drain::end_ring(uint32_t index, Ring& ring) {
+  ring.drained_whole = true;
+  ring.reader.give_up_pieces();
+  count_open_for_good(index);
+  if (ring.identified && ring.has_lines) {
+    writer_.thread(ring.tid, ring.name);
+    ring.has_lines = false;
   }
 }
 
@@ -154,77 +165,18 @@ void Drain::identify(uint32_t index, Ring& ring) {
                   sizeof(BlockHeader));
 }
 
-void Drain::commit(uint64_t file_bytes) {
-  ArenaHeader& header = arena_.header();
-  const uint32_t other = commit_index_ ^ 1;
-  // The other half is one commit behind: it needs the changes of both.
-  for (const auto* list : {&changed_before_, &changed_}) {
-    for (const uint32_t index : *list) {
-      arena_.ring(index).drained[other].store(
-          rings_[index].reader.safe_position(), std::memory_order_relaxed);
-    }
-  }
-  CommitRecord& half = header.commit[other];
-  half.file_bytes = file_bytes;
-  half.written_spans = writer_.spans();
-  half.next_id = writer_.spans() + 1;
-  half.written_instants = writer_.instants();
-  half.written_counters = writer_.counters();
-  header.commit_index.store(other, std::memory_order_release);
-  commit_index_ = other;
-
-  bool freed = false;
-  for (const uint32_t index : changed_) {
-    Ring& ring = rings_[index];
-    ring.reader.take_left_blocks([&](uint32_t block) {
-      arena_.free_block(index, block);
-      freed = true;
-    });
-    if (ring.drained_whole) {
-      free_ring(index, ring);
-      freed = true;
-    }
-  }
-  changed_before_.swap(changed_);
-  changed_.clear();
-  if (freed) {
-    header.room.fetch_add(1, std::memory_order_release);
-    if (header.room_waiters.load(std::memory_order_relaxed) != 0) {
-      futex_wake_all(&header.room);
-    }
-  }
-}
-
-// A thread has gone and all it left is in the file.
-void Drain::free_ring(uint32_t index, Ring& ring) {
-  RingHeader& shared = arena_.ring(index);
-  count_open_for_good(index);
-  if (ring.identified && ring.has_lines) {
-    writer_.thread(ring.tid, ring.name);
-  }
-  arena_.free_block(index, ring.reader.current_block());
-  ring.forget_claim();
-  shared.drained[0].store(0, std::memory_order_relaxed);
-  shared.drained[1].store(0, std::memory_order_relaxed);
-  shared.tail.store(0, std::memory_order_relaxed);
-  shared.state.store(kFree, std::memory_order_release);
-}
-
 void Drain::count_open_for_good(uint32_t index) {
-  RingHeader& shared = arena_.ring(index);
-  const bool ours =
-      shared.session.load(std::memory_order_acquire) == settings_.generation;
-  for (OpenSlot& slot : shared.open) {
-    const uint64_t id = slot.id.load(std::memory_order_acquire);
-    if (id != 0) {
-      // finish() has listed it already.
-      lost_.unfinished += ours && open_.count(id) == 0 ? 1 : 0;
-      slot.id.store(0, std::memory_order_relaxed);
-    }
+  const RingHeader& shared = arena_.ring(index);
+  if (shared.session.load(std::memory_order_acquire) != settings_.generation) {
+    return;
   }
-  const uint32_t beyond = shared.open_beyond.load(std::memory_order_relaxed);
-  lost_.unfinished += ours && !finishing_ ? beyond : 0;
-  shared.open_beyond.store(0, std::memory_order_relaxed);
+  for (const OpenSlot& slot : shared.open) {
+    const uint64_t id = slot.id.load(std::memory_order_acquire);
+    // begin_finish() has listed some already.
+    lost_.unfinished += id != 0 && open_.count(id) == 0 ? 1 : 0;
+  }
+  lost_.unfinished +=
+      finishing_ ? 0 : shared.open_beyond.load(std::memory_order_relaxed);
 }
 
 }  // namespace shp

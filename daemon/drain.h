@@ -6,11 +6,14 @@
 //             to the pool, finished threads' rings free again (arena_abi.h,
 //             DURABILITY and RING STATE)
 //
+// A session that another daemon began is gone on with from its last commit.
+//
 // Counts every span that it does not write. A ring of the arena may hold
 // records of an earlier session (before kSession) which are nobody's now.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +24,7 @@
 #include "common/shm/name_reader.h"
 #include "common/shm/ring_reader.h"
 #include "daemon/deferred_spool.h"
+#include "daemon/session_mark.h"
 
 namespace shp {
 
@@ -30,6 +34,7 @@ class Drain {
     uint32_t generation;
     int64_t pid;        // as it stands in span lines
     ClockSample start;  // the client's
+    int64_t clock_shift_ns = 0;
   };
 
   Drain(const ArenaView& arena,
@@ -45,10 +50,27 @@ class Drain {
   void see_tails();
   void round(const ClockSample& now);
   bool anything_seen() const { return !seen_.empty(); }
+  // Whether the last round left records behind, so as to be fair to the others.
+  bool has_more() const { return has_more_; }
   // Bytes of records in the last round.
   size_t last_bytes() const { return last_bytes_; }
 
   void commit(uint64_t file_bytes);
+
+  // Before the first round, instead of beginning anew: takes up what the last
+  // commit of the session says. Nothing when there is none, or when it is not
+  // of this session: then the file begins anew too.
+  struct Committed {
+    uint64_t file_bytes;
+    uint64_t written_spans;
+    uint32_t sequence;
+    int64_t clock_shift_ns;
+  };
+  [[nodiscard]] static std::optional<Committed> committed(
+      const ArenaView& arena, uint32_t generation);
+  void take_up(const Committed& from);
+  // Begins anew. One of the two is called, once, before anything else.
+  void begin();
 
   // ---- the end -------------------------------------------------------------
   // begin_finish(), see_tails(), round(), end_finish(). The session's gate is
@@ -65,6 +87,7 @@ class Drain {
   uint64_t bad_args() const;
   uint64_t names_lost() const;
   uint64_t dropped_marks() const;
+  uint32_t sequence() const { return sequence_; }  // of the last commit
   uint64_t broken_rings() const { return broken_rings_; }
   int64_t to_ns(uint64_t ticks) const { return clock_.to_ns(ticks); }
   // Ticks of the latest end that was written.
@@ -84,12 +107,20 @@ class Drain {
     bool released;
   };
 
-  void take_baseline();
+  void note_baseline();
+  void note_ring_baseline(uint32_t index);
+  void even_halves(RingHeader& ring) const;
+  void finish_freeing();
+  void mend_blocks();
+  void open_reader(uint32_t index, Ring& ring);
+  uint32_t session_mark_of(const Ring& ring) const;
+  SessionMark& mark() const;
   Ring& ring_at(uint32_t index);
   bool look_at(uint32_t index, Seen* seen);
   void identify(uint32_t index, Ring& ring);
   void read_ring(const Seen& seen);
-  void free_ring(uint32_t index, Ring& ring);
+  void end_ring(uint32_t index, Ring& ring);
+  void free_ring(uint32_t index, uint32_t block);
   void count_open_for_good(uint32_t index);
   void note_open_slots();
   void note_open_slots_of(uint32_t index);
@@ -127,7 +158,10 @@ class Drain {
   std::vector<uint32_t> changed_before_;  // in the commit before that
   std::vector<std::byte> scratch_;
   uint32_t commit_index_;
+  uint32_t sequence_ = 0;  // of the last commit
+  ClockSample last_clock_;
   size_t last_bytes_ = 0;
+  bool has_more_ = false;
 
   uint64_t first_ticks_;
   uint64_t last_ticks_;

@@ -16,6 +16,7 @@ struct Drain::Ring {
     in_session = false;
     has_lines = false;
     drained_whole = false;
+    session = 0;
   }
 
   RingReader<ArenaView> reader;
@@ -24,6 +25,7 @@ struct Drain::Ring {
   bool in_session = false;     // behind the kSession record of our session
   bool has_lines = false;      // a line of this claim is in the file
   bool drained_whole = false;  // released, and nothing more to come
+  uint32_t session = 0;        // of the last kSession record that was read
   uint32_t tid = 0;
   char name[16] = {};
   ThreadText text;
@@ -37,6 +39,7 @@ struct Drain::Visitor {
   Ring& ring;
 
   void session(uint32_t generation) {
+    ring.session = generation;
     ring.in_session = generation == drain.settings_.generation;
   }
   void span(const Record& record) {

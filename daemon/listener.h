@@ -11,6 +11,7 @@
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/options.h"
 
 namespace shp {
@@ -18,9 +19,18 @@ namespace shp {
 class Listener {
  public:
   // EALREADY: another daemon has the socket.
-  [[nodiscard]] static Result<Listener> open(const Options& options);
+  // `inherited`: an earlier shpd's of this service, or systemd's.
+  [[nodiscard]] static Result<Listener> open(const Options& options,
+                                             std::vector<NamedFd> inherited);
 
-  // Stops listening; the socket is gone from the file system when it was ours.
+  // So that clients may go on connecting while nobody runs.
+  void keep_in(DescriptorStore& store);
+
+  // Takes the socket's name away, when it is ours. False, and the name is there
+  // again, when a client had connected before that: it must be served.
+  [[nodiscard]] bool leave();
+
+  // Stops listening, whoever waits, and lets the next daemon have the lock.
   void close();
 
   const std::vector<UniqueFd>& sockets() const { return sockets_; }
@@ -28,10 +38,16 @@ class Listener {
 
  private:
   Status bind_own(const Options& options);
+  Status bind_socket();
+  void take(NamedFd one);
+  bool somebody_waits() const;
 
   std::vector<UniqueFd> sockets_;
   UniqueFd lock_;
   std::string path_;
+  mode_t mode_ = 0600;
+  DescriptorStore* store_ = nullptr;
+  bool inherited_ = false;
 };
 
 }  // namespace shp

@@ -3,9 +3,8 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
-#include <cstdio>
-
 #include "daemon/daemon.h"
+#include "daemon/keeper.h"
 #include "daemon/options.h"
 
 int main(int argc, char** argv) {
@@ -23,10 +22,9 @@ int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_pattern("shpd[%P]: %l: %v");
 
-  const shp::Result<bool> ran = shp::run_daemon(options);
-  if (!ran) {
-    std::fprintf(stderr, "shpd: %s\n", ran.error().message.c_str());
-    return 1;
+  std::vector<shp::NamedFd> inherited = shp::take_inherited();
+  if (options.keeper && !shp::under_systemd()) {
+    return shp::run_kept(options, std::move(inherited));
   }
-  return 0;
+  return shp::run_worker(options, std::move(inherited), {});
 }

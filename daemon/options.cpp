@@ -1,5 +1,7 @@
 #include "daemon/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 namespace shp {
@@ -16,7 +18,9 @@ Examples:
 The socket, unless --socket names one: $SHP_SOCKET, else
 $XDG_RUNTIME_DIR/shp/shpd.sock, else /run/shp/shpd.sock, else
 /tmp/shp-UID/shpd.sock. A second shpd on one socket ends at once with status 0.
-SIGTERM and SIGINT publish every session and end the daemon.)";
+SIGTERM and SIGINT publish every session and end the daemon. When it is killed,
+its keeper (the process that was started) lets another go on with all sessions;
+SIGUSR1 makes the keeper do that with the program as it is on disk: an upgrade.)";
 
 // CLI11's check: an empty string is a pass.
 std::string is_mode(const std::string& text) {
@@ -55,6 +59,14 @@ int parse_options(int argc, char** argv, Options* options) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember(
           {"trace", "debug", "info", "warn", "error", "critical", "off"}));
+  app.add_flag(
+      "!--no-keeper",
+      options->keeper,
+      "one process only: when it is killed, nobody goes on with its sessions");
+  options->arguments.assign(argv, argv + argc);
+  char path[4096];
+  const ssize_t got = readlink("/proc/self/exe", path, sizeof(path));
+  options->program.assign(path, got > 0 ? static_cast<size_t>(got) : 0);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 
@@ -16,6 +17,11 @@ struct Options {
   int exit_when_idle_s = 0;  // 0: never
   int max_sessions = 1024;   // of one user
   std::string log_level = "warn";
+  bool keeper = true;  // where systemd is none
+
+  // How this program was started, to start it again.
+  std::string program;
+  std::vector<std::string> arguments;
 };
 
 // Fills `options`; a value >= 0 is the status to exit with at once (after

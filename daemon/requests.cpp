@@ -114,12 +114,20 @@ void Daemon::answer_start(Connection& connection, ReceivedMessage& message) {
   if (shutdown_ends_ns_ != 0) {
     return refuse(ReplyCode::kShuttingDown, "shpd is ending");
   }
+  const bool resume = (start->fixed.flags & kResume) != 0;
+  if (const Session* running =
+          sessions_.find(start->fixed.token, start->fixed.generation);
+      resume && running != nullptr &&
+      running->request().peer.uid == connection.peer.uid) {
+    return refuse(ReplyCode::kOk, "");
+  }
   if (sessions_.count_of(connection.peer.uid) >= options_.max_sessions) {
     return refuse(ReplyCode::kRefused,
                   fmt::format("this user has {} sessions already",
                               options_.max_sessions));
   }
   SessionRequest request = session_request(*start, message);
+  request.resumed = resume;
   const bool brought_pidfd =
       (start->fixed.flags & kHasPidfd) != 0 && message.fd_count > kPidfd;
   if (!connection.peer.pidfd && brought_pidfd) {
@@ -131,7 +139,8 @@ void Daemon::answer_start(Connection& connection, ReceivedMessage& message) {
 void Daemon::begin_session(Connection& connection, SessionRequest request) {
   request.peer = std::move(connection.peer);
   request.rights = rights_of(request.peer);
-  request.reply_to.reset(dup_cloexec(connection.fd.get()));
+  request.life_line.reset(dup_cloexec(connection.fd.get()));
+  request.kept_as = next_kept_++;
   request.daemon_start = early_;
   std::shared_ptr<Session> before =
       sessions_.running_of(request.peer, request.fixed.token);
@@ -147,21 +156,12 @@ void Daemon::begin_session(Connection& connection, SessionRequest request) {
       before = same_arena ? before : nullptr;
     }
   }
-  Result<std::shared_ptr<Session>> session =
-      Session::launch(std::move(request), done_.get(), std::move(before));
-  if (!session) {
+  const Status launched =
+      launch(std::move(request), std::move(connection.fd), std::move(before));
+  if (!launched) {
     connection.answers.push_back(
-        packed(ReplyCode::kRefused, session.error().message));
-    return;
+        packed(ReplyCode::kRefused, launched.error().message));
   }
-  const uint64_t id = connection.id;
-  SessionTable::Entry entry{*session, std::move(connection.fd), false};
-  watch(Watch::kLifeLine, id, entry.life_line.get(), EPOLLIN | EPOLLRDHUP);
-  if (const int pidfd = (*session)->request().peer.pidfd.get(); pidfd >= 0) {
-    watch(Watch::kProcess, id, pidfd, EPOLLIN);
-    entry.process_watched = true;
-  }
-  sessions_.add(id, std::move(entry));
 }
 
 void Daemon::answer_stop(Connection& connection,
@@ -178,13 +178,21 @@ void Daemon::answer_stop(Connection& connection,
     if (uid != 0 && uid != session->request().peer.uid) {
       return refuse("not your session");
     }
-    session->order_stop({std::move(connection.fd), stop->stop});
-    return;
+    StopOrder order{std::move(connection.fd), stop->stop};
+    if (session->order_stop(order)) {
+      return;
+    }
+    connection.fd = std::move(order.connection);
   }
+  collect_finished();  // one that has just ended may not be in the past yet
   const SessionTable::Past* past =
       sessions_.past(stop->token, stop->generation);
   if (past == nullptr || (uid != 0 && uid != past->uid)) {
-    return refuse("no such session");
+    Reply none{};
+    none.code = static_cast<uint32_t>(ReplyCode::kRefused);
+    none.errno_value = ESRCH;
+    connection.answers.push_back(pack_reply(none, "no such session"));
+    return;
   }
   connection.answers.push_back(
       pack_reply(past->result.reply, past->result.text));
@@ -199,14 +207,15 @@ void Daemon::answer_query(Connection& connection,
   }
   std::string socket;
   append_json_string(listener_.path(), &socket);
-  const std::string text =
-      fmt::format(R"({{"version":"{}","pid":{},"uptime_s":{:.3f},"socket":{},)"
-                  R"("sessions":{}}})",
-                  SHP_VERSION,
-                  getpid(),
-                  static_cast<double>(monotonic_ns() - started_ns_) / 1e9,
-                  socket,
-                  sessions_.json_for(connection.peer.uid));
+  const std::string text = fmt::format(
+      R"({{"version":"{}","pid":{},"worker_pid":{},"uptime_s":{:.3f},"socket":{},)"
+      R"("sessions":{}}})",
+      SHP_VERSION,
+      supervisor_.keeper() >= 0 ? getppid() : getpid(),
+      getpid(),
+      static_cast<double>(monotonic_ns() - started_ns_) / 1e9,
+      socket,
+      sessions_.json_for(connection.peer.uid));
   for (size_t at = 0; at < text.size(); at += kMaxQueryText) {
     const bool more = text.size() - at > kMaxQueryText;
     connection.answers.push_back(pack_query_reply(

@@ -14,15 +14,20 @@ namespace {
 
 // Formatting, file names and one page of locals: little, times many sessions.
 constexpr size_t kStackBytes = 256U << 10;
+// Stops that wait for their answer at once: a client that asks again has
+// mostly given up on the first.
+constexpr size_t kMaxStops = 16;
 constexpr int64_t kPredecessorWaitNs = 10'000'000'000;
 
 }  // namespace
 
 Session::Session(SessionRequest request,
                  int done_event,
+                 DescriptorStore& store,
                  std::shared_ptr<Session> before)
     : request_(std::move(request)),
       done_event_(done_event),
+      store_(store),
       before_(std::move(before)) {}
 
 Session::~Session() {
@@ -30,9 +35,12 @@ Session::~Session() {
 }
 
 Result<std::shared_ptr<Session>> Session::launch(
-    SessionRequest request, int done_event, std::shared_ptr<Session> before) {
+    SessionRequest request,
+    int done_event,
+    DescriptorStore& store,
+    std::shared_ptr<Session> before) {
   std::shared_ptr<Session> session(
-      new Session(std::move(request), done_event, std::move(before)));
+      new Session(std::move(request), done_event, store, std::move(before)));
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -79,8 +87,18 @@ void Session::set_wake_word(std::atomic<uint32_t>* word) {
   wake_word_ = word;
 }
 
-void Session::order_stop(StopOrder order) {
-  tell([&] { stop_order_ = std::move(order); });
+bool Session::order_stop(StopOrder& order) {
+  bool taken = false;
+  tell([&] {
+    if (!finished()) {
+      if (stop_orders_.size() == kMaxStops) {
+        stop_orders_.erase(stop_orders_.begin());
+      }
+      stop_orders_.push_back(std::move(order));
+      taken = true;
+    }
+  });
+  return taken;
 }
 
 void Session::note_exit(ExitStatus status) {
@@ -110,9 +128,9 @@ SessionNews Session::news() {
   return news_;
 }
 
-std::optional<StopOrder> Session::take_stop_order() {
+std::vector<StopOrder> Session::take_stop_orders() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(stop_order_, std::nullopt);
+  return std::exchange(stop_orders_, {});
 }
 
 bool Session::has_token(const uint8_t* token) const {
@@ -137,16 +155,24 @@ bool Session::wait_for_predecessor() {
 }
 
 void Session::answer_start(const Reply& reply, std::string_view text) {
-  send_reply(request_.reply_to.get(), reply, text);
-  request_.reply_to.reset();
+  send_reply(request_.life_line.get(), reply, text);
 }
 
 void Session::finish(SessionResult result) {
-  result_ = std::move(result);
   facts_.state.store("finished", std::memory_order_relaxed);
-  set_wake_word(nullptr);
   before_.reset();
-  finished_.store(1, std::memory_order_release);
+  std::vector<StopOrder> late;
+  {
+    // With the lock: a stop is either among these or told that we finished.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    result_ = std::move(result);
+    wake_word_ = nullptr;
+    late.swap(stop_orders_);
+    finished_.store(1, std::memory_order_release);
+  }
+  for (const StopOrder& order : late) {
+    send_reply(order.connection.get(), result_.reply, result_.text);
+  }
   futex_wake_all(&finished_);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(done_event_, &one, sizeof(one));

@@ -19,10 +19,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/protocol/messages.h"
+#include "daemon/descriptor_store.h"
 #include "daemon/peer.h"
 #include "daemon/process.h"
 
@@ -36,8 +38,18 @@ struct SessionRequest {
   UniqueFd directory;
   Peer peer;
   PeerRights rights;
-  UniqueFd reply_to;         // the Start connection, which the daemon keeps too
+  UniqueFd life_line;        // the Start connection, which the daemon has too
   ClockSample daemon_start;  // an early look at the clocks, for the rate
+
+  // ---- a session that another shpd began (session_keep.h) ------------------
+  uint64_t kept_as = 0;  // its number in the descriptor store
+  bool resumed = false;  // go on with its file and arena
+  bool answered = false;
+  uint32_t tries = 0;  // see session_keep.cpp
+  UniqueFd file;       // what is written, spooled and known so far
+  UniqueFd spool;
+  UniqueFd state;
+  std::optional<Reply> result;  // it had come to its end
 };
 
 struct SessionFacts {
@@ -74,14 +86,18 @@ class Session {
   // `done_event` (an eventfd) is written when the thread is about to end.
   // `before`, when given, is finished before this one opens its arena.
   [[nodiscard]] static Result<std::shared_ptr<Session>> launch(
-      SessionRequest request, int done_event, std::shared_ptr<Session> before);
+      SessionRequest request,
+      int done_event,
+      DescriptorStore& store,
+      std::shared_ptr<Session> before);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // ---- main thread
   // -----------------------------------------------------------
-  void order_stop(StopOrder order);
+  // False when it has finished: the result is the answer.
+  [[nodiscard]] bool order_stop(StopOrder& order);
   void note_exit(ExitStatus status);
   void note_hang_up();
   void note_replaced(bool same_arena);
@@ -99,8 +115,10 @@ class Session {
 
   // ---- the session's thread
   // ---------------------------------------------------
+  SessionRequest& own_request() { return request_; }
+  DescriptorStore& store() { return store_; }
   SessionNews news();
-  std::optional<StopOrder> take_stop_order();
+  std::vector<StopOrder> take_stop_orders();
   // Counts everything that was said; changes wake the thread.
   uint32_t said() const { return said_.load(std::memory_order_seq_cst); }
   // The word that the thread sleeps on, once there is one (ArenaHeader::wake).
@@ -111,11 +129,13 @@ class Session {
   [[nodiscard]] bool wait_for_predecessor();
   // Answers the StartRequest; once.
   void answer_start(const Reply& reply, std::string_view text);
+  // Answers the stops that nobody took yet, too.
   void finish(SessionResult result);
 
  private:
   Session(SessionRequest request,
           int done_event,
+          DescriptorStore& store,
           std::shared_ptr<Session> before);
   static void* thread_main(void* self);
   template <typename Change>
@@ -123,13 +143,14 @@ class Session {
 
   SessionRequest request_;
   int done_event_;
+  DescriptorStore& store_;
   std::shared_ptr<Session> before_;
   pthread_t thread_{};
   bool joinable_ = false;
 
   std::mutex mutex_;
   SessionNews news_;
-  std::optional<StopOrder> stop_order_;
+  std::vector<StopOrder> stop_orders_;
   std::atomic<uint32_t> said_{0};
   std::atomic<uint32_t>* wake_word_ = nullptr;  // under mutex_
   std::atomic<uint32_t> finished_{0};           // a futex word

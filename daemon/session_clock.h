@@ -20,6 +20,10 @@ class SessionClock {
                const ClockSample& ours,
                const ClockSample& early);
 
+  // One whose shift was measured before.
+  SessionClock(ClockKind kind, int64_t shift_ns)
+      : kind_(kind), shift_ns_(shift_ns) {}
+
   // All clocks now, as the client sees them.
   [[nodiscard]] ClockSample now() const {
     return shifted(sample_clocks(kind_));

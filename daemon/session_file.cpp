@@ -3,6 +3,15 @@
 #include <spdlog/spdlog.h>
 
 namespace shp {
+namespace {
+
+// No waiting mends these: the name is somebody's (EEXIST), or the pending file
+// was moved or removed, its directory perhaps with it (ESTALE).
+bool is_final(const Error& why) {
+  return why.errno_value == EEXIST || why.errno_value == ESTALE;
+}
+
+}  // namespace
 
 SessionFile::SessionFile(std::string label, OnStuck on_stuck)
     : label_(std::move(label)), on_stuck_(std::move(on_stuck)) {}
@@ -24,6 +33,32 @@ Status SessionFile::create(int directory,
     file_.remove_pending();
   }
   return written;
+}
+
+Status SessionFile::take_over(int directory,
+                              const std::string& name,
+                              UniqueFd fd,
+                              uint64_t bytes,
+                              const HostFileMetadata& metadata) {
+  if (!fd) {
+    Result<UniqueFd> opened = ExclusiveFile::open_pending(directory, name);
+    if (!opened) {
+      return tl::unexpected(opened.error());
+    }
+    fd = std::move(*opened);
+  }
+  Result<ExclusiveFile> file =
+      ExclusiveFile::take_over(directory, name, std::move(fd), bytes);
+  if (!file) {
+    return tl::unexpected(file.error());
+  }
+  file_ = std::move(*file);
+  if (bytes > 0 || file_.linked()) {
+    return {};
+  }
+  const std::string line = metadata_line(metadata, {});
+  std::string_view rest = line;
+  return file_.append(&rest);
 }
 
 // Says so once, however long it lasts and whatever else it then fails with.
@@ -52,12 +87,6 @@ bool SessionFile::write(std::string_view bytes) {
       return false;
     }
   }
-}
-
-// No waiting mends these: the name is somebody's (EEXIST), or the pending file
-// was moved or removed, its directory perhaps with it (ESTALE).
-static bool is_final(const Error& why) {
-  return why.errno_value == EEXIST || why.errno_value == ESTALE;
 }
 
 Status SessionFile::publish(const HostFileMetadata& metadata,

@@ -31,6 +31,14 @@ class SessionFile : public LineSink {
                               mode_t mode,
                               const HostFileMetadata& metadata);
 
+  // Instead of create(): goes on with what another daemon wrote, up to its
+  // first `bytes`; 0: nothing of it counts, and the file begins anew.
+  [[nodiscard]] Status take_over(int directory,
+                                 const std::string& name,
+                                 UniqueFd fd,
+                                 uint64_t bytes,
+                                 const HostFileMetadata& metadata);
+
   [[nodiscard]] bool write(std::string_view bytes) override;
 
   // Fills in line 1 and gives the file its name. Tries until it works, the name
@@ -40,6 +48,10 @@ class SessionFile : public LineSink {
                                const std::vector<OpenSpanEntry>& open_spans);
 
   uint64_t size() const { return file_.size(); }
+  int fd() const { return file_.fd(); }
+  // It has its final name already: only publish_again() is left to do.
+  bool linked() const { return file_.linked(); }
+  [[nodiscard]] Status publish_again() { return file_.publish(); }
 
  private:
   bool stuck(const Error& why);

@@ -25,70 +25,19 @@ constexpr int64_t kIdleNapNs = 250 * kMs;
 constexpr size_t kManyBytes = 1U << 20;  // 32,768 spans
 // A client may wake us as often as it likes; it is served at most this often.
 constexpr int64_t kLeastRoundNs = 1 * kMs;
-constexpr int64_t kShutdownPatienceNs = 2 * kSecond;
-constexpr uint64_t kTickSlack = 100'000;
-
-class SessionThread {
- public:
-  explicit SessionThread(Session& session);
-  void run();
-
- private:
-  Status open();
-  Status check_request() const;
-  HostFileMetadata first_metadata() const;
-  void record();
-  EndReason why_end();
-  EndReason why_gone(const SessionNews& news);
-  bool was_replaced_by_exec();
-  void drain_once();
-  void write_clock_line(const ClockSample& sample);
-  void nap();
-  void note_facts();
-
-  void finish(EndReason reason);
-  ClockSample stop_sample(EndReason reason);
-  void write_last_lines(EndReason reason, const ClockSample& stop);
-  HostFileMetadata last_metadata(EndReason reason, const ClockSample& stop);
-  void conclude(const Status& published, const HostFileMetadata& metadata);
-
-  bool wait_while_stuck(const Error& why);
-  void answer_stop(const Reply& reply, std::string_view text);
-  void refuse(const Error& why);
-
-  Session& session_;
-  const SessionRequest& request_;
-  std::string label_;
-  std::optional<ArenaView> arena_;
-  std::optional<SessionClock> clock_;
-  SessionFile file_;
-  LineWriter writer_;
-  DeferredSpool spool_;
-  std::optional<Drain> drain_;
-
-  uint32_t heard_ = 0;      // Session::said() as of the last look
-  uint32_t wake_seen_ = 0;  // ArenaHeader::wake before the last round
-  int64_t nap_ns_ = kShortestNapNs;
-  int64_t round_began_ns_ = 0;
-  int64_t next_clock_line_ns_ = 0;
-  int64_t began_ns_ = 0;
-  int64_t next_facts_ns_ = 0;
-  bool looked_for_exec_ = false;
-  SessionNews last_news_;
-  std::optional<ClockSample> stop_;  // of a StopRequest, once there was one
-  UniqueFd stop_connection_;
-  int64_t gives_up_ns_ = 0;
-};
 
 std::string label_of(const SessionRequest& request) {
   return "pid " + std::to_string(request.peer.pid) + ": " +
          request.texts[kFileNameText];
 }
 
+}  // namespace
+
 SessionThread::SessionThread(Session& session)
     : session_(session),
       request_(session.request()),
       label_(label_of(request_)),
+      keep_(session.store(), session.own_request()),
       file_(label_, [this](const Error& why) { return wait_while_stuck(why); }),
       writer_(file_),
       spool_(request_.directory.get()) {}
@@ -109,6 +58,16 @@ Status SessionThread::check_request() const {
   return {};
 }
 
+Status SessionThread::open_arena() {
+  Result<ArenaView> arena =
+      ArenaView::open(UniqueFd(dup_cloexec(request_.arena.get())));
+  if (!arena) {
+    return tl::unexpected(arena.error());
+  }
+  arena_.emplace(std::move(*arena));
+  return check_request();
+}
+
 Status SessionThread::open() {
   if (Status done = become_client(request_.peer, request_.rights); !done) {
     return done;
@@ -116,33 +75,66 @@ Status SessionThread::open() {
   if (!session_.wait_for_predecessor()) {
     return error("the previous session of this process does not end");
   }
-  Result<ArenaView> arena =
-      ArenaView::open(UniqueFd(dup_cloexec(request_.arena.get())));
-  if (!arena) {
-    return tl::unexpected(arena.error());
-  }
-  arena_.emplace(std::move(*arena));
-  if (Status good = check_request(); !good) {
+  if (Status good = open_arena(); !good) {
     return good;
   }
+  const auto committed =
+      request_.resumed ? Drain::committed(*arena_, request_.fixed.generation)
+                       : std::optional<Drain::Committed>{};
   const ClockKind kind = arena_->clock_kind();
-  clock_.emplace(
-      kind, request_.fixed.start, sample_clocks(kind), request_.daemon_start);
-  if (Status made = file_.create(request_.directory.get(),
-                                 request_.texts[kFileNameText],
-                                 0666 & ~request_.rights.umask,
-                                 first_metadata());
-      !made) {
+  if (committed) {
+    clock_.emplace(kind, committed->clock_shift_ns);
+  } else {
+    clock_.emplace(
+        kind, request_.fixed.start, sample_clocks(kind), request_.daemon_start);
+  }
+  if (Status kept = keep_.begin(); !kept) {
+    return kept;
+  }
+  if (Status made = open_file(committed ? committed->file_bytes : 0); !made) {
     return made;
   }
-  drain_.emplace(
-      *arena_,
-      writer_,
-      spool_,
-      Drain::Settings{
-          request_.fixed.generation, request_.fixed.pid, request_.fixed.start});
-  write_clock_line(request_.fixed.start);
+  keep_.keep_file(file_.fd());
+  if (!file_.linked()) {
+    open_drain(committed);
+  }
   return {};
+}
+
+Status SessionThread::open_file(uint64_t committed_bytes) {
+  const int directory = request_.directory.get();
+  const std::string& name = request_.texts[kFileNameText];
+  const mode_t mode = 0666 & ~request_.rights.umask;
+  if (!request_.resumed) {
+    return file_.create(directory, name, mode, first_metadata());
+  }
+  return file_.take_over(directory,
+                         name,
+                         std::move(session_.own_request().file),
+                         committed_bytes,
+                         first_metadata());
+}
+
+void SessionThread::open_drain(
+    const std::optional<Drain::Committed>& committed) {
+  drain_.emplace(*arena_,
+                 writer_,
+                 spool_,
+                 Drain::Settings{request_.fixed.generation,
+                                 request_.fixed.pid,
+                                 request_.fixed.start,
+                                 clock_->shift_ns()});
+  if (committed) {
+    if (request_.spool) {
+      spool_.take_up(std::move(session_.own_request().spool),
+                     committed->sequence);
+    }
+    drain_->take_up(*committed);
+  } else {
+    drain_->begin();
+    write_clock_line(request_.fixed.start);
+  }
+  commit();
 }
 
 HostFileMetadata SessionThread::first_metadata() const {
@@ -170,6 +162,7 @@ HostFileMetadata SessionThread::first_metadata() const {
 
 void SessionThread::record() {
   began_ns_ = monotonic_ns();
+  nap_ns_ = kShortestNapNs;
   session_.facts().state.store("recording", std::memory_order_relaxed);
   session_.set_wake_word(&arena_->header().wake);
   EndReason reason;
@@ -183,10 +176,7 @@ void SessionThread::record() {
 
 EndReason SessionThread::why_end() {
   heard_ = session_.said();
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-    stop_ = stop_.value_or(order->stop);
-  }
+  hear_stops();
   if (stop_) {
     return EndReason::kStop;
   }
@@ -238,11 +228,22 @@ void SessionThread::drain_once() {
     if (clock_due) {
       write_clock_line(now);
     }
-    if (writer_.flush()) {
-      drain_->commit(file_.size());
-    }
+    commit();
+  }
+  if (!going_well_) {
+    going_well_ = true;
+    keep_.note_going_well();
   }
   note_facts();
+}
+
+// Nothing is committed that is not with the kernel, where it outlives us.
+void SessionThread::commit() {
+  if (writer_.flush() && spool_.flush()) {
+    keep_.keep_spool(spool_.fd());
+    drain_->commit(file_.size());
+    spool_.committed(drain_->sequence());
+  }
 }
 
 // One a second for the first hour, then one in ten, then one a minute.
@@ -270,6 +271,10 @@ void SessionThread::note_facts() {
 }
 
 void SessionThread::nap() {
+  if (drain_->anything_seen() && drain_->has_more()) {
+    nap_ns_ = kShortestNapNs;
+    return;
+  }
   const size_t bytes = drain_->anything_seen() ? drain_->last_bytes() : 0;
   if (bytes >= kManyBytes) {
     nap_ns_ = std::max(nap_ns_ / 2, kShortestNapNs);
@@ -292,151 +297,6 @@ void SessionThread::nap() {
   }
 }
 
-// ---- finishing
-// ------------------------------------------------------------------
-
-void SessionThread::finish(EndReason reason) {
-  const ClockSample stop = stop_sample(reason);
-  drain_->begin_finish(stop);
-  drain_->see_tails();
-  drain_->round(stop);
-  drain_->end_finish();
-  write_last_lines(reason, stop);
-  if (writer_.flush()) {
-    drain_->commit(file_.size());
-  }
-  const HostFileMetadata metadata = last_metadata(reason, stop);
-  if (writer_.failed()) {
-    return conclude(error("given up, what was written is in " +
-                          request_.texts[kFileNameText] + ".pending"),
-                    metadata);
-  }
-  const std::vector<OpenSpanEntry> open_spans =
-      process_is_gone(reason) ? drain_->open_spans()
-                              : std::vector<OpenSpanEntry>{};
-  conclude(file_.publish(metadata, open_spans), metadata);
-}
-
-// The client's own, unless it cannot be: a span that ended after it is in the
-// file already (its thread was on its way out of span_end), or it is made up.
-ClockSample SessionThread::stop_sample(EndReason reason) {
-  const ClockSample ours = clock_->now();
-  if (reason != EndReason::kStop) {
-    return ours;
-  }
-  const ClockSample& theirs = *stop_;
-  const int64_t off = theirs.monotonic_ns - drain_->to_ns(theirs.ticks);
-  const bool fits =
-      theirs.ticks >= request_.fixed.start.ticks &&
-      theirs.ticks <= ours.ticks + kTickSlack &&
-      theirs.ticks + theirs.tick_window >= drain_->latest_end_ticks() &&
-      theirs.monotonic_ns >= request_.fixed.start.monotonic_ns && off < kMs &&
-      off > -kMs;
-  return fits ? theirs : ours;
-}
-
-void SessionThread::write_last_lines(EndReason reason,
-                                     const ClockSample& stop) {
-  if (process_is_gone(reason)) {
-    for (const OpenSpanEntry& span : drain_->open_spans()) {
-      writer_.open_span(span.tid, span.name_text, span.start_ns);
-    }
-  }
-  drain_->write_threads();
-  write_clock_line(stop);
-}
-
-HostFileMetadata SessionThread::last_metadata(EndReason reason,
-                                              const ClockSample& stop) {
-  HostFileMetadata metadata = first_metadata();
-  metadata.stop = stop;
-  metadata.written_spans = writer_.spans();
-  metadata.written_instants = writer_.instants();
-  metadata.written_counters = writer_.counters();
-  metadata.dropped = drain_->losses();
-  metadata.bad_args = drain_->bad_args();
-  metadata.dropped_marks = drain_->dropped_marks();
-  metadata.names_lost = drain_->names_lost();
-  metadata.broken_rings = drain_->broken_rings();
-  metadata.complete = is_orderly(reason);
-  metadata.end_reason = name_of(reason);
-  metadata.exit_code = last_news_.exit_status.code;
-  metadata.exit_signal = last_news_.exit_status.signal;
-  return metadata;
-}
-
-void SessionThread::conclude(const Status& published,
-                             const HostFileMetadata& metadata) {
-  SessionResult result;
-  result.reply.written_spans = metadata.written_spans;
-  result.reply.dropped_spans = metadata.dropped.sum();
-  result.reply.bad_args = metadata.bad_args;
-  if (!published) {
-    const Error& why = published.error();
-    result.reply.code = static_cast<uint32_t>(
-        why.errno_value == EEXIST ? ReplyCode::kFileExists : ReplyCode::kIo);
-    result.reply.errno_value = why.errno_value;
-    result.text = why.message;
-    spdlog::error("{}: not published: {}", label_, why.message);
-  } else {
-    spdlog::info("{}: {} spans, {} lost, end: {}",
-                 label_,
-                 metadata.written_spans,
-                 metadata.dropped.sum(),
-                 metadata.end_reason);
-  }
-  if (drain_->broken_rings() > 0) {
-    spdlog::warn("{}: {} rings broke a rule and were not read on",
-                 label_,
-                 drain_->broken_rings());
-  }
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-  }
-  answer_stop(result.reply, result.text);
-  session_.finish(std::move(result));
-}
-
-void SessionThread::answer_stop(const Reply& reply, std::string_view text) {
-  if (stop_connection_) {
-    send_reply(stop_connection_.get(), reply, text);
-    stop_connection_.reset();
-  }
-}
-
-// ---- when the file cannot be written
-// ---------------------------------------------
-
-bool SessionThread::wait_while_stuck(const Error& why) {
-  const int64_t now = monotonic_ns();
-  if (arena_) {
-    arena_->header().heartbeat_ns.store(now, std::memory_order_relaxed);
-  }
-  const uint32_t heard = session_.said();
-  if (std::optional<StopOrder> order = session_.take_stop_order()) {
-    stop_connection_ = std::move(order->connection);
-    stop_ = stop_.value_or(order->stop);
-  }
-  Reply reply{};
-  reply.code = static_cast<uint32_t>(ReplyCode::kIo);
-  reply.errno_value = why.errno_value;
-  reply.written_spans = writer_.spans();
-  answer_stop(reply, why.message);
-
-  const SessionNews news = session_.news();
-  if (news.shutdown && gives_up_ns_ == 0) {
-    gives_up_ns_ = now + kShutdownPatienceNs;
-  }
-  if (news.superseded || (gives_up_ns_ != 0 && now >= gives_up_ns_)) {
-    return false;
-  }
-  if (session_.said() == heard) {
-    std::atomic<uint32_t>& word = arena_->header().wake;
-    futex_wait(&word, word.load(std::memory_order_seq_cst), kIdleNapNs);
-  }
-  return true;
-}
-
 void SessionThread::refuse(const Error& why) {
   SessionResult result;
   result.reply.code =
@@ -448,6 +308,7 @@ void SessionThread::refuse(const Error& why) {
   result.text = why.message;
   spdlog::info("{}: refused: {}", label_, why.message);
   session_.answer_start(result.reply, result.text);
+  keep_.end();
   session_.finish(std::move(result));
 }
 
@@ -456,12 +317,19 @@ void SessionThread::run() {
   if (!opened) {
     return refuse(opened.error());
   }
-  session_.answer_start(Reply{}, {});
-  spdlog::info("{}: recording into {}", label_, request_.texts[kDirectoryText]);
+  if (file_.linked()) {
+    return publish_again();
+  }
+  if (!request_.answered) {
+    session_.answer_start(Reply{}, {});
+    keep_.note_answered();
+  }
+  spdlog::info("{}: {} into {}",
+               label_,
+               request_.resumed ? "goes on recording" : "recording",
+               request_.texts[kDirectoryText]);
   record();
 }
-
-}  // namespace
 
 void run_session(Session& session) {
   SessionThread(session).run();

@@ -21,12 +21,12 @@
 #include "preload/process_arena.h"
 #include "preload/process_facts.h"
 #include "preload/recorder.h"
+#include "preload/session_requests.h"
 
 namespace shp::recorder {
 namespace {
 
-constexpr int kStartMs = 10'000;
-constexpr int kStopMs = 600'000;
+constexpr int kStartTries = 5;
 
 // What a session needs until it is published. A forked child inherits the
 // bytes, but g_wiped.session_active is false there.
@@ -37,6 +37,8 @@ struct Session {
   uint32_t generation = 0;
   bool by_itself = false;  // from SHP_OUTPUT_DIR, not from a start()
   bool frozen = false;
+  bool unpublished = false;  // its stop() failed, and may be called again
+  std::string start_message;
   ClockSample stop;
   UniqueFd life_line;  // the Start connection, never spoken on again
   ino_t life_line_inode = 0;
@@ -99,42 +101,12 @@ struct Opening {
   UniqueFd directory_fd;
 };
 
-Result<UniqueFd> send_start(const Opening& opening, uint32_t generation) {
-  ArenaHeader& header = *g_process.arena->header;
-  const std::string hostname = own_hostname();
-  const std::string argv = own_argv();
-  StartRequest request{};
-  request.abi_version = kAbiVersion;
-  request.generation = generation;
-  std::memcpy(request.token, header.token, sizeof(request.token));
-  request.pid = getpid();
-  request.ppid = getppid();
-  request.pid_namespace = own_pid_namespace();
-  request.start = sample_clocks(static_cast<ClockKind>(header.clock_kind));
-  StartTexts texts;
-  texts[kSessionIdText] = opening.options.session_id;
-  texts[kFileNameText] = opening.file;
-  texts[kDirectoryText] = opening.directory;
-  texts[kHostnameText] = hostname;
-  texts[kArgvText] = argv;
-  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  request.flags = pidfd ? kHasPidfd : 0U;
-  const int fds[] = {
-      g_process.arena->memfd.get(), opening.directory_fd.get(), pidfd.get()};
-  const Result<std::string> message = pack_start(request, texts);
-  if (!message) {
-    return tl::unexpected<Error>(message.error());
-  }
-  Result<UniqueFd> socket = connect_daemon(true);
-  if (!socket) {
-    return socket;
-  }
-  const Result<DaemonReply> reply =
-      ask_daemon(socket->get(), *message, fds, pidfd ? 3 : 2, kStartMs);
-  if (!reply) {
-    return tl::unexpected<Error>(reply.error());
-  }
-  return socket;
+void name_session(Opening& opening, const StartOptions& options) {
+  const std::string stem =
+      options.file_prefix + "_" + std::to_string(getpid()) + "_" + random_hex();
+  opening.file = stem + ".jsonl";
+  opening.options.session_id =
+      options.session_id.empty() ? stem : options.session_id;
 }
 
 // Under the session lock.
@@ -146,23 +118,36 @@ Result<std::string> start_locked(const StartOptions& options, bool by_itself) {
     return tl::unexpected<Error>(directory.error());
   }
   opening.directory_fd = std::move(*directory);
-  const std::string stem =
-      options.file_prefix + "_" + std::to_string(getpid()) + "_" + random_hex();
-  opening.file = stem + ".jsonl";
-  if (opening.options.session_id.empty()) {
-    opening.options.session_id = stem;
-  }
   const Status arena = ensure_arena();
   if (!arena) {
     return tl::unexpected<Error>(arena.error());
   }
   static uint32_t generations = 0;  // goes on counting in a forked child
-  const uint32_t generation = ++generations;
-  Result<UniqueFd> socket = send_start(opening, generation);
+  uint32_t generation = 0;
+  Result<std::string> message = std::string();
+  Result<UniqueFd> socket = UniqueFd();
+  // A daemon that dies before it answers leaves it open whether it began: the
+  // next one is asked for another session, under another name.
+  for (int tries = 0; tries < kStartTries; ++tries) {
+    name_session(opening, options);
+    generation = ++generations;
+    message = start_message(
+        {opening.options.session_id, opening.file, opening.directory},
+        generation);
+    if (!message) {
+      return tl::unexpected<Error>(message.error());
+    }
+    socket = send_start(*message, opening.directory_fd.get(), 0);
+    if (socket || !was_cut_off(socket.error())) {
+      break;
+    }
+  }
   if (!socket) {
     return context(options.directory, socket.error());
   }
   Session& now = session_to_start();
+  now.start_message = std::move(*message);
+  now.unpublished = false;
   now.path =
       (opening.directory == "/" ? "" : opening.directory) + "/" + opening.file;
   now.directory = opening.directory;
@@ -193,8 +178,17 @@ void freeze_locked() {
   }
 }
 
+// The last stop() failed, and nothing has been started since.
+bool stop_may_be_repeated() {
+  return g_session != nullptr && session().unpublished &&
+         session().pid == getpid() && !g_wiped.session_active;
+}
+
 // A session that SHP_OUTPUT_DIR began is none that the program could stop.
 Status require_asked_for() {
+  if (stop_may_be_repeated()) {
+    return {};
+  }
   if (!g_wiped.session_active || session().by_itself) {
     return misuse("Host collection is not active", ENOTCONN);
   }
@@ -204,21 +198,14 @@ Status require_asked_for() {
 Result<StopReport> publish_locked() {
   freeze_locked();
   Session& now = session();
-  StopRequest request{};
-  std::memcpy(
-      request.token, g_process.arena->header->token, sizeof(request.token));
-  request.generation = now.generation;
-  request.stop = now.stop;
   g_wiped.session_active = false;
-  Result<UniqueFd> socket = connect_daemon(false);
-  if (!socket) {
-    return context(now.path, socket.error());
-  }
   const Result<DaemonReply> reply =
-      ask_daemon(socket->get(), pack_stop(request), nullptr, 0, kStopMs);
+      ask_to_stop({now.start_message, now.directory, now.generation, now.stop});
   if (!reply) {
+    now.unpublished = !now.by_itself;
     return context(now.path, reply.error());
   }
+  now.unpublished = false;
   close_life_line(now);
   return StopReport{
       now.path, reply->written_spans, reply->dropped_spans, reply->bad_args};
@@ -302,6 +289,11 @@ Result<StopReport> stop_session() {
     return tl::unexpected<Error>(frozen.error());
   }
   return publish_session();
+}
+
+bool can_stop_again() {
+  ForkSafeLock lock(g_wiped.session_lock);
+  return lock && stop_may_be_repeated();
 }
 
 ActiveSession active_session() {

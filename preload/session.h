@@ -64,4 +64,8 @@ struct ActiveSession {
 };
 ActiveSession active_session();
 
+// The last stop() failed and nothing has been started since: publish_session()
+// and stop_session() may be called again.
+bool can_stop_again();
+
 }  // namespace shp::recorder

@@ -52,10 +52,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 Child::Child() {
   sigemptyset(&handled_);
   sigaddset(&handled_, SIGCHLD);
+  // Also those that we ignore: blocked they reach us all the same, and a
+  // program that was started with them ignored may have come to handle them.
   for (const int signal : kPassedOn) {
-    if (!is_ignored(signal)) {
-      sigaddset(&handled_, signal);
-    }
+    sigaddset(&handled_, signal);
   }
   // An ignored SIGCHLD, which a shell may leave us, would throw the child's
   // status away. exec keeps "ignored", so the child is given it back.
@@ -123,7 +123,7 @@ bool Child::interrupted_within(int timeout_ms) {
   const timespec timeout{timeout_ms / 1000, (timeout_ms % 1000) * 1'000'000L};
   siginfo_t info;
   const int signal = sigtimedwait(&handled_, &info, &timeout);
-  return signal > 0 && asks_to_end(signal);
+  return signal > 0 && asks_to_end(signal) && !is_ignored(signal);
 }
 
 // si_code is SI_KERNEL (above 0) for what a terminal sends to its whole

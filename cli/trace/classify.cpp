@@ -161,6 +161,9 @@ TraceClass classify(const TraceScan& scan) {
   if (scan.events == 0) {
     return skip("is a trace without events");
   }
+  if (scan.processes.empty()) {
+    return skip("is a trace whose events have no pid");
+  }
   if (all_pids_are_names(scan)) {
     return skip("has names for pids (merged already by another tool)");
   }
@@ -169,7 +172,9 @@ TraceClass classify(const TraceScan& scan) {
   out.device_rows = has_device_rows(scan);
   out.hosts = host_processes(scan, out.ascend);
   if (out.hosts.empty()) {
-    return skip("has no process of the host in it");
+    // rpd2tracing.py writes "[ {}" and a comma before every event.
+    return skip(scan.starts_empty ? "is a conversion of an rpd file"
+                                  : "has no process of the host in it");
   }
   if (scan.window.empty()) {
     return skip("has no event with a time");

@@ -41,6 +41,19 @@ std::optional<int64_t> decimal(std::string_view key) {
   return json_int(first == std::string_view::npos ? "0" : key.substr(first));
 }
 
+// "PID" or "HOST:PID"; the last colon counts.
+std::optional<std::pair<std::string, int64_t>> process_key(
+    std::string_view key) {
+  const size_t colon = key.rfind(':');
+  const bool has_host = colon != std::string_view::npos && colon > 0;
+  const std::string_view digits = has_host ? key.substr(colon + 1) : key;
+  const auto pid = is_decimal(digits) ? decimal(digits) : std::nullopt;
+  if (!pid) {
+    return std::nullopt;
+  }
+  return std::pair(std::string(has_host ? key.substr(0, colon) : ""), *pid);
+}
+
 std::optional<int64_t> given_ns(std::string_view value) {
   const std::optional<int64_t> ns = json_int(value);
   return ns && *ns >= -kMaxGivenNs && *ns <= kMaxGivenNs ? ns : std::nullopt;
@@ -118,8 +131,8 @@ Result<GivenClocks> parse_clocks(std::string_view text,
   }
   std::optional<Error> problem;
   for_each_member(text, [&](std::string_view key, std::string_view value) {
-    const auto pid = is_decimal(key) ? decimal(key) : std::nullopt;
-    if (!pid) {
+    const auto process = process_key(key);
+    if (!process) {
       problem =
           Error{std::string(option) + " keys must be decimal Host OS PIDs", 0};
       return false;
@@ -129,7 +142,7 @@ Result<GivenClocks> parse_clocks(std::string_view text,
       problem = relation.error();
       return false;
     }
-    given.by_pid.insert_or_assign(*pid, std::move(*relation));
+    given.by_process.items.insert_or_assign(*process, std::move(*relation));
     return true;
   });
   if (problem) {
@@ -140,12 +153,9 @@ Result<GivenClocks> parse_clocks(std::string_view text,
 
 }  // namespace
 
-const ClockRelation* GivenClocks::find(int64_t host_pid) const {
-  if (only) {
-    return &*only;
-  }
-  const auto found = by_pid.find(host_pid);
-  return found == by_pid.end() ? nullptr : &found->second;
+const ClockRelation* GivenClocks::find(const std::string& hostname,
+                                       int64_t os_pid) const {
+  return only ? &*only : by_process.find(hostname, os_pid);
 }
 
 Result<PidMap> parse_pid_map(std::string_view text) {
@@ -164,8 +174,8 @@ Result<PidMap> parse_pid_map(std::string_view text) {
   });
   PidMap map;
   for (const auto& [key, value] : members) {
-    const auto host = is_decimal(key) ? decimal(key) : std::nullopt;
-    if (!host) {
+    const auto process = process_key(key);
+    if (!process) {
       return error("--pid-map keys must be decimal OS PIDs");
     }
     const bool quoted = value.size() > 2 && value.front() == '"';
@@ -174,7 +184,7 @@ Result<PidMap> parse_pid_map(std::string_view text) {
     if (!torch || *torch < 0) {
       return error("--pid-map values must be Torch Host PIDs");
     }
-    if (!map.emplace(*host, *torch).second) {
+    if (!map.items.emplace(*process, *torch).second) {
       return error("--pid-map contains duplicate PID spellings");
     }
   }

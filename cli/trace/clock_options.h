@@ -1,7 +1,8 @@
 // --pid-map, --clock-offset-ns and --clock-anchors-ns: what their texts mean.
 //
 // Pure. The forms and the words of the errors are those of the predecessor's
-// command line (cli.py): JSON, where an object is keyed by Host OS PIDs.
+// command line (cli.py): JSON, where an object is keyed by Host OS PIDs. Where
+// several hosts have the same pid, a key may be "HOST:PID".
 #pragma once
 
 #include <cstdint>
@@ -9,23 +10,48 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/trace/clock_align.h"
+#include "cli/trace/match.h"
 #include "common/base/result.h"
 
 namespace shp {
 
-// Host OS PID to the pid of its process in the Torch trace.
-using PidMap = std::map<int64_t, int64_t>;
+// What is given for processes, each named by a Host OS PID or by HOST:PID.
+template <typename Value>
+struct ByProcess {
+  using Key = std::pair<std::string, int64_t>;  // no host: any
+  using Items = std::map<Key, Value>;
+  Items items;
 
-// Relations that the user gives: one for the only trace, or one a Host OS PID.
+  // Null when nothing is given for this process.
+  const Value* find(const std::string& hostname, int64_t os_pid) const {
+    const Value* any = nullptr;
+    for (const auto& [key, value] : items) {
+      if (key.second != os_pid) {
+        continue;
+      }
+      if (key.first.empty()) {
+        any = &value;
+      } else if (same_host_name(key.first, hostname)) {
+        return &value;
+      }
+    }
+    return any;
+  }
+};
+
+// To the pid of the process in the Torch trace.
+using PidMap = ByProcess<int64_t>;
+
+// Relations that the user gives: one for the only trace, or one a process.
 struct GivenClocks {
   std::optional<ClockRelation> only;
-  std::map<int64_t, ClockRelation> by_pid;
+  ByProcess<ClockRelation> by_process;
 
-  bool empty() const { return !only && by_pid.empty(); }
   // Null when none is given for this process.
-  const ClockRelation* find(int64_t host_pid) const;
+  const ClockRelation* find(const std::string& hostname, int64_t os_pid) const;
 };
 
 Result<PidMap> parse_pid_map(std::string_view text);

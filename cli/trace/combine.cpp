@@ -208,21 +208,20 @@ Status Combiner::copy_trace(size_t index) {
 
 Status Combiner::put_spans(size_t index) {
   TraceJob& job = jobs_[index];
-  const TraceProcess& process = *planned_process(job);
-  EmitProcess target = rows_beside(process);
-  target.pid_token = mappings_[index][process.pid_token];
   SpanEmitter emitter(sink_, style_, spill_, need_comma_);
   emitter.start_async_ids_at(next_async_id_);
-  for (size_t i = 0; i < job.hosts.size(); ++i) {
-    if (!placed_.insert(job.hosts[i]->path).second) {
-      continue;
-    }
-    // Beside the traces' own windows there is room on this timeline for all.
-    const Status put = emitter.emit_file(
-        job.hosts[i]->path, target, {&job.relations[i], nullptr});
-    if (!put) {
-      return put;
-    }
+  const Status put =
+      for_planned(job, [&](const PlannedHost& planned, EmitProcess& rows) {
+        if (!placed_.insert(planned.host->path).second) {
+          return Status{};
+        }
+        rows.pid_token = mappings_[index][planned.process->pid_token];
+        // Beside the traces' own windows there is room here for all spans.
+        return emitter.emit_file(
+            planned.host->path, rows, {&planned.relation, nullptr});
+      });
+  if (!put) {
+    return put;
   }
   next_async_id_ += emitter.counts().async;
   job.report.spans = emitter.counts().spans;

@@ -22,6 +22,8 @@ struct DeflateInput {
 };
 inline constexpr size_t kInputPad = 64;
 
+struct BitCursor;
+
 class DeflateDecoder {
  public:
   static constexpr size_t kWindowBytes = 32768;
@@ -72,6 +74,10 @@ class DeflateDecoder {
   void use_fixed();
   Stop copy_stored(DeflateInput& in);
   Stop decode(DeflateInput& in);
+  Stop decode_codes(const DeflateInput& in,
+                    BitCursor& state,
+                    uint8_t*& end) const;
+  bool make_room();
   void slide();
 
   State state_ = State::kHeader;

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/trace/background_sink.h"
 #include "cli/trace/emit_spans.h"
 #include "cli/trace/find_files.h"
 #include "cli/trace/output_file.h"
@@ -41,14 +42,18 @@ Result<std::vector<std::string>> list_inputs(
       paths.push_back(input);
       continue;
     }
-    const Result<std::vector<std::string>> found = find_host_files(input);
+    const Result<FoundHosts> found = find_host_files(input);
     if (!found) {
       return tl::unexpected<Error>(found.error());
     }
-    if (found->empty()) {
+    if (!found->unreadable.empty()) {
+      const PassedFile& first = found->unreadable.front();
+      return error(first.path + ": " + first.reason);
+    }
+    if (found->files.empty()) {
       return error(input + ": no closed host files in it");
     }
-    paths.insert(paths.end(), found->begin(), found->end());
+    paths.insert(paths.end(), found->files.begin(), found->files.end());
   }
   return paths;
 }
@@ -129,10 +134,11 @@ Status emit_process(SpanEmitter& emitter, const Process& process) {
   return state;
 }
 
-Status write_trace(TextSink& sink,
+Status write_trace(TextSink& behind,
                    const std::vector<Process>& processes,
                    const std::string& spill_directory,
                    ExportReport& report) {
+  BackgroundSink sink(behind);
   TimeStyle style;
   style.base_ns = common_base(processes);
   Status state = sink.write(trace_header(style.base_ns));
@@ -147,7 +153,8 @@ Status write_trace(TextSink& sink,
   report.warnings.insert(report.warnings.end(),
                          emitter.counts().warnings.begin(),
                          emitter.counts().warnings.end());
-  return state ? sink.finish() : state;
+  state = state ? sink.finish() : state;
+  return state ? behind.finish() : state;
 }
 
 Status write_file(const std::string& output,

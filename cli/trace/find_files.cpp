@@ -27,23 +27,45 @@ bool named_like_a_trace(const std::string& path) {
   return ends_with(path, ".json") || ends_with(path, ".json.gz");
 }
 
-// All entries that are not directories, sorted.
-Result<std::vector<fs::directory_entry>> list(const std::string& root) {
+struct Listing {
+  std::vector<fs::directory_entry> entries;  // no directories; sorted
+  std::vector<PassedFile> unreadable;        // directories
+};
+
+Status list_into(const fs::path& directory, Listing& listing) {
   std::error_code problem;
-  fs::recursive_directory_iterator at(
-      root, fs::directory_options::skip_permission_denied, problem);
-  std::vector<fs::directory_entry> entries;
-  while (!problem && at != fs::recursive_directory_iterator()) {
-    if (!at->is_directory(problem) || at->is_symlink(problem)) {
-      entries.push_back(*at);
+  std::vector<fs::path> below;
+  fs::directory_iterator at(directory, problem);
+  while (!problem && at != fs::directory_iterator()) {
+    std::error_code unknown;
+    if (at->is_directory(unknown) && !at->is_symlink(unknown)) {
+      below.push_back(at->path());
+    } else {
+      listing.entries.push_back(*at);
     }
     at.increment(problem);
   }
   if (problem) {
-    return error(root + ": " + problem.message());
+    return error(problem.message());
   }
-  std::sort(entries.begin(), entries.end());
-  return entries;
+  for (const fs::path& path : below) {
+    const Status listed = list_into(path, listing);
+    if (!listed) {
+      listing.unreadable.push_back({path.string(), listed.error().message});
+    }
+  }
+  return {};
+}
+
+// Of everything below `root`; it is an Error when `root` cannot be read itself.
+Result<Listing> list(const std::string& root) {
+  Listing listing;
+  const Status listed = list_into(root, listing);
+  if (!listed) {
+    return context(root, listed.error());
+  }
+  std::sort(listing.entries.begin(), listing.entries.end());
+  return listing;
 }
 
 bool is_regular(const fs::directory_entry& entry) {
@@ -73,6 +95,25 @@ bool may_be_trace(const std::string& head) {
          (text[first] == '{' || text[first] == '[');
 }
 
+// What profilers leave beside their traces, by the end of the name.
+struct OtherKind {
+  std::string_view end;
+  const char* reason;
+};
+constexpr OtherKind kOtherKinds[] = {
+    {".tmp", "is a writer's unfinished file"},
+    {".pending", "is a host file that is still being written"},
+    {".pickle", "is a pickle"},
+    {".pkl", "is a pickle"},
+    {".csv", "is a table (CSV)"},
+    {".db", "is a database"},
+    {".rpd", "is a database"},
+    {".sqlite", "is a database"},
+    {".pftrace", "is a trace in Perfetto's own format"},
+    {".perfetto-trace", "is a trace in Perfetto's own format"},
+    {".html", "is a page"},
+};
+
 // Why an entry is left alone without a look at its JSON; empty when it is not.
 std::string passed_by(const fs::directory_entry& entry,
                       const std::string& path) {
@@ -83,10 +124,19 @@ std::string passed_by(const fs::directory_entry& entry,
   if (!entry.is_regular_file(problem)) {
     return "is no regular file";
   }
-  if (ends_with(path, ".tmp")) {
-    return "is a writer's unfinished file";
+  for (const OtherKind& kind : kOtherKinds) {
+    if (ends_with(path, kind.end)) {
+      return kind.reason;
+    }
   }
-  return {};
+  // Of the directories' other files, those that name themselves traces get a
+  // whole look, to say at which byte they are none.
+  const std::string head = head_of(path);
+  if (may_be_trace(head) || named_like_a_trace(path)) {
+    return {};
+  }
+  return head.substr(0, 15) == "SQLite format 3" ? "is a database"
+                                                 : "is not JSON";
 }
 
 // Device profilers leave databases of their own in the same directories.
@@ -96,32 +146,33 @@ bool holds_a_session(const std::string& path) {
 
 }  // namespace
 
-Result<std::vector<std::string>> find_host_files(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+Result<FoundHosts> find_host_files(const std::string& root) {
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
-  std::vector<std::string> found;
-  for (const fs::directory_entry& entry : *entries) {
+  FoundHosts found;
+  found.unreadable = listing->unreadable;
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     const bool named = ends_with(path, kHostFileSuffix) ||
                        ends_with(path, ".db") || ends_with(path, ".sqlite") ||
                        ends_with(path, ".sqlite3");
     if (named && is_regular(entry) &&
         (ends_with(path, kHostFileSuffix) || holds_a_session(path))) {
-      found.push_back(path);
+      found.files.push_back(path);
     }
   }
   return found;
 }
 
 Result<std::vector<std::string>> find_manifests(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
   std::vector<std::string> found;
-  for (const fs::directory_entry& entry : *entries) {
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     if (is_regular(entry) && ends_with(path, ".closed.json")) {
       found.push_back(path);
@@ -131,15 +182,17 @@ Result<std::vector<std::string>> find_manifests(const std::string& root) {
 }
 
 Result<FoundFiles> find_trace_files(const std::string& root) {
-  const Result<std::vector<fs::directory_entry>> entries = list(root);
-  if (!entries) {
-    return tl::unexpected<Error>(entries.error());
+  const Result<Listing> listing = list(root);
+  if (!listing) {
+    return tl::unexpected<Error>(listing.error());
   }
   FoundFiles found;
-  for (const fs::directory_entry& entry : *entries) {
+  found.unreadable = listing->unreadable;
+  for (const fs::directory_entry& entry : listing->entries) {
     const std::string path = entry.path().string();
     const std::string name = file_name_of(path);
-    const bool host_file = path.find(kHostFileSuffix) != std::string::npos;
+    const bool host_file =
+        ends_with(name, kHostFileSuffix) || ends_with(name, ".closed.json");
     const bool ours =
         name.compare(0, kTemporaryPrefix.size(), kTemporaryPrefix) == 0;
     if (ours && ends_with(name, ".tmp")) {
@@ -149,14 +202,10 @@ Result<FoundFiles> find_trace_files(const std::string& root) {
       continue;
     }
     const std::string reason = passed_by(entry, path);
-    if (!reason.empty()) {
-      if (path.find(".json") != std::string::npos) {
-        found.passed.push_back({path, reason});
-      }
-      continue;
-    }
-    if (may_be_trace(head_of(path)) || named_like_a_trace(path)) {
+    if (reason.empty()) {
       found.files.push_back(path);
+    } else {
+      found.passed.push_back({path, reason});
     }
   }
   return found;

@@ -10,26 +10,32 @@
 
 namespace shp {
 
-// A file that is no trace by its name or kind alone, and why.
+// What is left alone by its name or kind, or for want of permission, and why.
 struct PassedFile {
   std::string path;
   std::string reason;
 };
 
+struct FoundHosts {
+  std::vector<std::string> files;
+  std::vector<PassedFile> unreadable;  // directories
+};
+
 struct FoundFiles {
   std::vector<std::string> files;
   std::vector<PassedFile> passed;
+  std::vector<PassedFile> unreadable;    // directories
   std::vector<std::string> temporaries;  // of runs of ours
 };
 
 // Closed host files: *.jsonl, and SQLite files by their first bytes.
-Result<std::vector<std::string>> find_host_files(const std::string& root);
+Result<FoundHosts> find_host_files(const std::string& root);
 
 // Manifests of archived host files, *.closed.json.
 Result<std::vector<std::string>> find_manifests(const std::string& root);
 
-// Every other file whose first bytes may begin a trace; `passed` has those that
-// look like one by name and are none.
+// All other files: those that may be traces, and in `passed` those that are
+// none by their kind, name or first bytes.
 Result<FoundFiles> find_trace_files(const std::string& root);
 
 }  // namespace shp

@@ -34,10 +34,13 @@ tl::unexpected<Error> GzSource::fail(const char* what) const {
   return error("compressed byte " + std::to_string(in_offset()) + ": " + what);
 }
 
-// Puts more behind what is left of the input.
+// Puts more behind what is left of the input. What the decoder read ahead stays
+// in front, since it gives whole bytes of that back at the end of a block.
 Status GzSource::fill() {
-  const auto left = static_cast<size_t>(in_.end - in_.next);
-  std::memmove(input_.data(), in_.next, left);
+  const size_t used = static_cast<size_t>(in_.next - input_.data());
+  const size_t back = std::min<size_t>(used, sizeof(uint64_t));
+  const size_t left = back + static_cast<size_t>(in_.end - in_.next);
+  std::memmove(input_.data(), in_.next - back, left);
   const Result<size_t> got =
       read_at(fd_,
               reinterpret_cast<char*>(input_.data()) + left,
@@ -47,7 +50,7 @@ Status GzSource::fill() {
     return tl::unexpected<Error>(got.error());
   }
   in_base_ += *got;
-  in_.next = input_.data();
+  in_.next = input_.data() + back;
   in_.end = input_.data() + left + *got;
   in_.last = left + *got < kInputBytes;
   return {};

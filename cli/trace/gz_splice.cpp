@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/trace/background_sink.h"
 #include "cli/trace/crc.h"
 #include "common/base/check.h"
 
@@ -151,7 +152,7 @@ Status move_kept(const TraceScan& scan,
 
 Status splice_gz(int in,
                  const ScannedTrace& trace,
-                 int out,
+                 SpliceOutput out,
                  const WriteEvents& write_events) {
   const TraceScan& scan = trace.scan;
   const BlockStart& start = *trace.start;
@@ -167,17 +168,19 @@ Status splice_gz(int in,
       return error("changed while it was read");
     }
   }
-  Status state = copy_bytes(in, out, 0, whole_bytes);
+  Status state = copy_bytes(in, out.fd, out.has_bytes, whole_bytes);
   if (!state) {
     return state;
   }
-  TailSink sink(out, start, bits, last_kept & ((1 << bits) - 1));
+  TailSink sink(out.fd, start, bits, last_kept & ((1 << bits) - 1));
   Mover mover(in, start);
   state = mover.copy_to(change, sink);
   state = state ? sink.restart() : state;
   state =
       state ? move_kept(scan, {change, scan.insert_at}, mover, sink) : state;
-  state = state ? write_events(sink) : state;
+  BackgroundSink behind(sink);
+  state = state ? write_events(behind) : state;
+  state = state ? behind.finish() : state;
   state = state ? move_kept(scan, {scan.insert_at, scan.bytes}, mover, sink)
                 : state;
   return state ? sink.finish() : state;

@@ -18,7 +18,7 @@ namespace shp {
 
 Status splice_gz(int in,
                  const ScannedTrace& trace,
-                 int out,
+                 SpliceOutput out,
                  const WriteEvents& write_events);
 
 // What both kinds of splice share (splice.cpp): bytes of a file as they are,

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/jsonl/decimal.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -58,6 +60,7 @@ const char* find_structural(const char* at, const char* end) {
 bool scan_thousandths(const char*& at, const char* end, int64_t& out) {
   int64_t whole = 0;
   const char* start = at;
+  at = scan_digits(at, end, whole);
   for (; at < end && is_digit(*at); ++at) {
     if (at - start == kMaxDigits) {
       return false;

@@ -33,6 +33,30 @@ std::string list_of(const std::vector<size_t>& found,
   return text;
 }
 
+bool are_several(const std::vector<size_t>& found,
+                 const std::vector<HostFacts>& hosts) {
+  for (const size_t other : found) {
+    for (const size_t one : found) {
+      if (one < other && different_processes(hosts[one], hosts[other])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string ambiguity(int64_t pid,
+                      const std::vector<size_t>& found,
+                      const std::vector<HostFacts>& hosts) {
+  const bool same_os_pid =
+      std::all_of(found.begin(), found.end(), [&](size_t i) {
+        return hosts[i].os_pid == hosts[found.front()].os_pid;
+      });
+  return "host files of several processes have pid " + std::to_string(pid) +
+         ": " + list_of(found, hosts) + "; settle it with --pid-map" +
+         (same_os_pid ? ", keyed by \"HOST:PID\"" : "");
+}
+
 // The host files of `pid`, step by step; `problem` is why there are none.
 class Candidates {
  public:
@@ -122,24 +146,12 @@ Match match_trace(const TraceFacts& trace,
           match.problem.empty() ? candidates.problem() : match.problem;
       continue;
     }
-    match.pid = pid;
-    match.problem.clear();
-    for (const size_t other : found) {
-      for (const size_t one : found) {
-        match.ambiguous =
-            match.ambiguous ||
-            (one < other && different_processes(hosts[one], hosts[other]));
-      }
+    if (are_several(found, hosts)) {
+      return {{}, ambiguity(pid, found, hosts), true};
     }
-    if (match.ambiguous) {
-      match.problem = "host files of several processes have pid " +
-                      std::to_string(pid) + ": " + list_of(found, hosts) +
-                      "; settle it with --pid-map";
-    } else {
-      match.hosts = found;
-    }
-    return match;
+    match.processes.push_back({pid, found});
   }
+  match.problem = match.processes.empty() ? match.problem : "";
   return match;
 }
 

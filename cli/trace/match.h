@@ -28,15 +28,20 @@ struct HostFacts {
 };
 
 struct TraceFacts {
-  std::vector<int64_t> host_pids;  // likeliest first
+  std::vector<int64_t> host_pids;  // likeliest first, none twice
   std::string host_name;           // empty: not told
   std::optional<int64_t> rank;
   TimeWindow window;  // trace ns
 };
 
-struct Match {
+// A process of the trace and its host files.
+struct MatchedProcess {
   int64_t pid = 0;
   std::vector<size_t> hosts;  // indices into the host files
+};
+
+struct Match {
+  std::vector<MatchedProcess> processes;  // likeliest first
   // Empty when there is a match. An ambiguity is a failure; no match is not.
   std::string problem;
   bool ambiguous = false;

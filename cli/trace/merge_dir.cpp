@@ -18,7 +18,11 @@
 namespace shp {
 namespace {
 
-// Calls work(i) for i = 0 … count-1 on as many threads as there are cores.
+// Some 16 MiB of memory each at most.
+constexpr size_t kMaxWorkers = 4;
+
+// Calls work(i) for i = 0 … count-1 on as many threads as there are cores, and
+// one more, since each waits for the disk now and then.
 void for_each_index(size_t count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto loop = [&] {
@@ -26,9 +30,10 @@ void for_each_index(size_t count, const std::function<void(size_t)>& work) {
       work(i);
     }
   };
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const size_t workers =
+      std::min<size_t>(std::thread::hardware_concurrency() + 1, kMaxWorkers);
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(cores, count); ++i) {
+  for (size_t i = 1; i < std::min(workers, count); ++i) {
     others.emplace_back(loop);
   }
   loop();
@@ -75,23 +80,28 @@ Status use_manifests(const std::string& directory,
 }
 
 Result<Hosts> load_hosts(const std::string& directory) {
-  const Result<std::vector<std::string>> paths = find_host_files(directory);
-  if (!paths) {
-    return tl::unexpected<Error>(paths.error());
+  const Result<FoundHosts> found = find_host_files(directory);
+  if (!found) {
+    return tl::unexpected<Error>(found.error());
   }
-  if (paths->empty()) {
+  const std::vector<std::string>& paths = found->files;
+  if (paths.empty()) {
     return error("No closed Host JSONL files found under " + directory);
   }
-  std::vector<Result<HostSummary>> loaded(paths->size(), HostSummary());
-  for_each_index(paths->size(),
-                 [&](size_t i) { loaded[i] = load_host_file((*paths)[i]); });
+  std::vector<Result<HostSummary>> loaded(paths.size(), HostSummary());
+  for_each_index(paths.size(),
+                 [&](size_t i) { loaded[i] = load_host_file(paths[i]); });
   Hosts hosts;
-  for (const std::string& path : *paths) {
+  for (const std::string& path : paths) {
     hosts.reports.emplace_back().path = path;
   }
   const Status used = use_manifests(directory, loaded, hosts.reports);
   if (!used) {
     return tl::unexpected<Error>(used.error());
+  }
+  for (const PassedFile& unreadable : found->unreadable) {
+    hosts.reports.emplace_back().path = unreadable.path;
+    hosts.reports.back().problem = unreadable.path + ": " + unreadable.reason;
   }
   for (size_t i = 0; i < loaded.size(); ++i) {
     HostReport& report = hosts.reports[i];
@@ -107,28 +117,55 @@ Result<Hosts> load_hosts(const std::string& directory) {
   return hosts;
 }
 
-Result<std::vector<TraceJob>> find_jobs(const std::string& root, bool dry_run) {
+// Whether `path` lies under `directory`, whatever either is called.
+bool is_below(const std::string& path, const std::string& directory) {
+  std::error_code problem;
+  const auto real = std::filesystem::weakly_canonical(path, problem);
+  const auto above = std::filesystem::weakly_canonical(directory, problem);
+  const auto relative = real.lexically_relative(above).string();
+  return !problem && !relative.empty() && relative.compare(0, 2, "..") != 0;
+}
+
+Result<std::vector<TraceJob>> find_jobs(const Hosts& hosts,
+                                        const MergeOptions& options) {
+  const std::string& root = options.torch_dir;
   const Result<FoundFiles> found = find_trace_files(root);
   if (!found) {
     return tl::unexpected<Error>(found.error());
   }
-  if (!dry_run) {
+  if (!options.dry_run) {
     std::for_each(
         found->temporaries.begin(), found->temporaries.end(), remove_leftover);
   }
   std::vector<TraceJob> jobs;
-  const auto add = [&](const std::string& path) {
+  const auto add = [&](const std::string& path,
+                       const std::string& reason,
+                       TraceOutcome outcome) {
+    const bool host_file =
+        std::any_of(hosts.reports.begin(),
+                    hosts.reports.end(),
+                    [&](const HostReport& host) { return host.path == path; });
+    // What an earlier run wrote elsewhere under the root is no input.
+    const bool result =
+        !options.output_dir.empty() && is_below(path, options.output_dir);
+    if (host_file || result) {
+      return;
+    }
     TraceJob& job = jobs.emplace_back();
     job.path = path;
     job.report.name =
         std::filesystem::path(path).lexically_relative(root).string();
+    job.report.reason = reason;
+    job.report.outcome = outcome;
   };
   for (const std::string& path : found->files) {
-    add(path);
+    add(path, {}, TraceOutcome::kSkipped);
   }
   for (const PassedFile& passed : found->passed) {
-    add(passed.path);
-    jobs.back().report.reason = passed.reason;
+    add(passed.path, passed.reason, TraceOutcome::kSkipped);
+  }
+  for (const PassedFile& unreadable : found->unreadable) {
+    add(unreadable.path, unreadable.reason, TraceOutcome::kFailed);
   }
   std::sort(jobs.begin(), jobs.end(), [](const TraceJob& a, const TraceJob& b) {
     return a.path < b.path;
@@ -215,9 +252,9 @@ void merge_each(std::vector<TraceJob>& jobs,
 
 void mark_used(const std::vector<TraceJob>& jobs, Hosts& hosts) {
   for (const TraceJob& job : jobs) {
-    for (const HostSummary* used : job.hosts) {
+    for (const PlannedHost& planned : job.plan) {
       for (HostReport& report : hosts.reports) {
-        report.used = report.used || report.path == used->path;
+        report.used = report.used || report.path == planned.host->path;
       }
     }
   }
@@ -255,8 +292,7 @@ Result<MergeReport> merge_dir(const MergeOptions& options,
   if (!hosts) {
     return tl::unexpected<Error>(hosts.error());
   }
-  Result<std::vector<TraceJob>> jobs =
-      find_jobs(options.torch_dir, options.dry_run);
+  Result<std::vector<TraceJob>> jobs = find_jobs(*hosts, options);
   if (!jobs) {
     return tl::unexpected<Error>(jobs.error());
   }

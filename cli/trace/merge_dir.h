@@ -35,6 +35,7 @@ struct MergedClock {
 
 struct MergedHost {
   std::string path;
+  int64_t pid = 0;  // of the trace's process
   MergedClock clock;
 };
 
@@ -45,7 +46,6 @@ struct TraceReport {
   TraceOutcome outcome = TraceOutcome::kSkipped;
   std::string reason;  // unless merged
   std::string output;  // the file that was written
-  int64_t pid = 0;
   std::optional<int64_t> rank;
   uint64_t spans = 0;
   uint64_t async = 0;

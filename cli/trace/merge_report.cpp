@@ -15,17 +15,18 @@ std::string width(int64_t ns) {
 }
 
 std::string clock_words(const TraceReport& trace) {
-  std::string source = "realtime";
+  const MergedClock& first = trace.hosts.front().clock;
   std::optional<int64_t> uncertainty;
   for (const MergedHost& host : trace.hosts) {
-    source = host.clock.source;
     if (host.clock.uncertainty_ns) {
       uncertainty =
           std::max(uncertainty.value_or(0), *host.clock.uncertainty_ns);
     }
   }
-  return uncertainty ? fmt::format("clock {}, ±{}", source, width(*uncertainty))
-                     : fmt::format("clock {} (given)", source);
+  return fmt::format("clock {} {:+} ns, {}",
+                     first.source,
+                     first.offset_ns,
+                     uncertainty ? "±" + width(*uncertainty) : "given");
 }
 
 std::string plural(size_t count, const char* what) {
@@ -52,8 +53,9 @@ std::string number_or_null(const std::optional<int64_t>& value) {
 
 std::string clock_json(const MergedHost& host) {
   return fmt::format(
-      R"({{"path":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
+      R"({{"path":{},"pid":{},"clock":{{"source":{},"offset_ns":{},"uncertainty_ns":{}}}}})",
       json_quote(host.path),
+      host.pid,
       json_quote(host.clock.source),
       host.clock.offset_ns,
       number_or_null(host.clock.uncertainty_ns));
@@ -104,11 +106,10 @@ std::string trace_json(const TraceReport& trace) {
   }
   return out +
          fmt::format(
-             R"(,"output":{},"pid":{},"spans":{},"async":{},)"
+             R"(,"output":{},"spans":{},"async":{},)"
              R"("unfinished":{},"marks":{},"replaced_events":{},"hosts":{},)"
              R"("warnings":{}}})",
              json_quote(trace.output),
-             trace.pid,
              trace.spans,
              trace.async,
              trace.unfinished,

@@ -13,16 +13,15 @@ namespace shp {
 namespace {
 
 Status write_spans(TraceJob& job, TextSink& sink, const std::string& spill) {
-  const TraceProcess* process = planned_process(job);
-  EmitProcess target = rows_beside(*process);
   SpanEmitter emitter(
       sink, job.decided.style, spill, job.scanned.scan.has_events);
-  for (size_t i = 0; i < job.hosts.size(); ++i) {
-    const EmitPlace place{&job.relations[i], &job.decided.window};
-    const Status emitted = emitter.emit_file(job.hosts[i]->path, target, place);
-    if (!emitted) {
-      return emitted;
-    }
+  const Status emitted =
+      for_planned(job, [&](const PlannedHost& planned, EmitProcess& rows) {
+        return emitter.emit_file(
+            planned.host->path, rows, {&planned.relation, &job.decided.window});
+      });
+  if (!emitted) {
+    return emitted;
   }
   job.report.spans = emitter.counts().spans;
   job.report.async = emitter.counts().async;
@@ -127,9 +126,12 @@ Status write_trace(TraceJob& job, int in, PrefixCopy& copy, Output& output) {
     return tl::unexpected<Error>(out.error());
   }
   const std::string spill = directory_of((*out)->path());
-  const uint64_t copied = copy.finish();
+  const Result<uint64_t> copied = copy.finish(unchanged_bytes(job.scanned));
+  if (!copied) {
+    return context(job.path, copied.error());
+  }
   Status state =
-      splice(in, job.scanned, {(*out)->fd(), copied}, [&](TextSink& sink) {
+      splice(in, job.scanned, {(*out)->fd(), *copied}, [&](TextSink& sink) {
         return write_spans(job, sink, spill);
       });
   state = state ? (*out)->copy_mode(in) : state;

@@ -4,6 +4,7 @@
 // host files are shared and constant.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,20 @@
 
 namespace shp {
 
+// A host file of the trace's, and how its spans are placed.
+struct PlannedHost {
+  const HostSummary* host = nullptr;
+  const TraceProcess* process = nullptr;  // of the job's scan
+  ClockRelation relation;
+};
+
 struct TraceJob {
   std::string path;
   TraceReport report;
   ScannedTrace scanned;
   TraceClass decided;
-  AscendCapture ascend;  // only of Ascend traces
-  // What places spans in it: filled by plan_job().
-  std::vector<const HostSummary*> hosts;
-  std::vector<ClockRelation> relations;
+  AscendCapture ascend;           // only of Ascend traces
+  std::vector<PlannedHost> plan;  // one process after the other
 };
 
 // Whether spans are to go into the trace: it has no reason why not (yet).
@@ -37,11 +43,10 @@ void plan_job(TraceJob& job,
               const std::vector<HostSummary>& hosts,
               const MergeOptions& options);
 
-// The host's process that the plan chose; null when there is none.
-const TraceProcess* planned_process(const TraceJob& job);
-
-// Rows for spans beside those that the process has.
-EmitProcess rows_beside(const TraceProcess& process);
+// Calls emit(planned, rows) for each host file of the plan, `rows` being those
+// beside the ones that its process has; stops at the first Error.
+using EmitPlanned = std::function<Status(const PlannedHost&, EmitProcess&)>;
+Status for_planned(const TraceJob& job, const EmitPlanned& emit);
 
 // Scans and plans; reads the trace and nothing else.
 void look_at_job(TraceJob& job,

@@ -1,6 +1,7 @@
 // The planning half of merge_trace.h: which host files, by which clocks. Pure,
 // but for what was read before.
 #include <algorithm>
+#include <optional>
 
 #include "cli/trace/match.h"
 #include "cli/trace/merge_trace.h"
@@ -8,10 +9,11 @@
 namespace shp {
 namespace {
 
-int64_t os_pid(const HostSummary& host, const PidMap& map) {
-  const int64_t pid = host.metadata.pid;
-  const int64_t outer = host.metadata.host_pid.value_or(pid);
-  return map.count(outer) != 0 ? outer : pid;
+// What the host calls the process; without --pid-map's word on that pid, what
+// it calls itself.
+int64_t os_pid(const HostMetadata& metadata, const PidMap& map) {
+  const int64_t outer = metadata.host_pid.value_or(metadata.pid);
+  return map.find(metadata.hostname, outer) != nullptr ? outer : metadata.pid;
 }
 
 HostFacts facts_of(const HostSummary& host,
@@ -20,10 +22,11 @@ HostFacts facts_of(const HostSummary& host,
   const HostMetadata& metadata = host.metadata;
   HostFacts facts;
   facts.path = host.path;
-  facts.os_pid = os_pid(host, map);
-  const auto mapped = map.find(facts.os_pid);
-  facts.mapped = mapped != map.end();
-  facts.pid = facts.mapped ? mapped->second : metadata.pid;
+  const int64_t pid = os_pid(metadata, map);
+  const int64_t* mapped = map.find(metadata.hostname, pid);
+  facts.os_pid = metadata.host_pid.value_or(metadata.pid);
+  facts.mapped = mapped != nullptr;
+  facts.pid = facts.mapped ? *mapped : metadata.pid;
   facts.hostname = metadata.hostname;
   facts.rank = host.rank;
   facts.boot_id = metadata.boot_id;
@@ -43,8 +46,8 @@ struct Placement {
 Placement placement_for(const TraceJob& job,
                         const HostSummary& host,
                         const MergeOptions& options) {
-  const ClockRelation* given =
-      options.clocks.find(os_pid(host, options.pid_map));
+  const ClockRelation* given = options.clocks.find(
+      host.metadata.hostname, os_pid(host.metadata, options.pid_map));
   if (given != nullptr) {
     return {*given, {}};
   }
@@ -107,7 +110,11 @@ std::string clock_problem(const TraceJob& job,
 TraceFacts trace_facts(const TraceJob& job) {
   TraceFacts facts;
   for (const size_t index : job.decided.hosts) {
-    facts.host_pids.push_back(*job.scanned.scan.processes[index].pid);
+    // A pid may be there twice, as a number and as a string.
+    const int64_t pid = *job.scanned.scan.processes[index].pid;
+    if (std::count(facts.host_pids.begin(), facts.host_pids.end(), pid) == 0) {
+      facts.host_pids.push_back(pid);
+    }
   }
   facts.host_name =
       job.decided.ascend ? job.ascend.host_name : job.scanned.scan.host_name;
@@ -116,11 +123,11 @@ TraceFacts trace_facts(const TraceJob& job) {
   return facts;
 }
 
-MergedHost describe(const TraceJob& job,
-                    const HostSummary& host,
-                    const ClockRelation& relation) {
+MergedHost describe(const TraceJob& job, const PlannedHost& planned) {
+  const ClockRelation& relation = planned.relation;
   MergedHost out;
-  out.path = host.path;
+  out.path = planned.host->path;
+  out.pid = planned.process->pid.value_or(0);
   out.clock.source = relation.source();
   out.clock.offset_ns = relation.offset_ns();
   if (!is_given(relation)) {
@@ -130,12 +137,26 @@ MergedHost describe(const TraceJob& job,
   return out;
 }
 
-}  // namespace
+void take_host(TraceJob& job, PlannedHost planned) {
+  const HostSummary& host = *planned.host;
+  std::vector<std::string>& warnings = job.report.warnings;
+  if (!host.metadata.complete) {
+    warnings.push_back(host.path + " is not complete");
+  }
+  // One inside the capture was refused.
+  for (const ClockStep& step : planned.relation.steps()) {
+    warnings.push_back("the wall clock of " + host.path + " was set by " +
+                       std::to_string(step.by_ns) +
+                       " ns during its session, outside the capture");
+  }
+  job.report.hosts.push_back(describe(job, planned));
+  job.plan.push_back(std::move(planned));
+}
 
-const TraceProcess* planned_process(const TraceJob& job) {
+const TraceProcess* process_of(const TraceJob& job, int64_t pid) {
   for (const size_t index : job.decided.hosts) {
     const TraceProcess& process = job.scanned.scan.processes[index];
-    if (process.pid == job.report.pid) {
+    if (process.pid == pid) {
       return &process;
     }
   }
@@ -155,6 +176,24 @@ EmitProcess rows_beside(const TraceProcess& process) {
     }
   }
   return target;
+}
+
+}  // namespace
+
+Status for_planned(const TraceJob& job, const EmitPlanned& emit) {
+  const TraceProcess* current = nullptr;
+  std::optional<EmitProcess> rows;
+  for (const PlannedHost& planned : job.plan) {
+    if (planned.process != current) {
+      current = planned.process;
+      rows = rows_beside(*current);
+    }
+    const Status emitted = emit(planned, *rows);
+    if (!emitted) {
+      return emitted;
+    }
+  }
+  return {};
 }
 
 void plan_job(TraceJob& job,
@@ -178,19 +217,15 @@ void plan_job(TraceJob& job,
             match.problem);
     return;
   }
-  job.report.pid = match.pid;
-  for (const size_t i : match.hosts) {
-    const std::string problem = clock_problem(job, hosts[i], placements[i]);
-    if (!problem.empty()) {
-      end_job(job, TraceOutcome::kFailed, problem);
-      return;
-    }
-    job.hosts.push_back(&hosts[i]);
-    const ClockRelation& relation = placements[i].relation;
-    job.relations.push_back(relation);
-    job.report.hosts.push_back(describe(job, hosts[i], relation));
-    if (!hosts[i].metadata.complete) {
-      job.report.warnings.push_back(hosts[i].path + " is not complete");
+  for (const MatchedProcess& matched : match.processes) {
+    const TraceProcess* process = process_of(job, matched.pid);
+    for (const size_t i : matched.hosts) {
+      const std::string problem = clock_problem(job, hosts[i], placements[i]);
+      if (!problem.empty()) {
+        end_job(job, TraceOutcome::kFailed, problem);
+        return;
+      }
+      take_host(job, {&hosts[i], process, placements[i].relation});
     }
   }
 }

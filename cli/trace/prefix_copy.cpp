@@ -1,6 +1,11 @@
 #include "cli/trace/prefix_copy.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 
 #include "cli/trace/gz_splice.h"
 
@@ -10,60 +15,55 @@ PrefixCopy::PrefixCopy(int in, std::function<Result<int>()> open_output)
     : in_(in), open_output_(std::move(open_output)) {}
 
 PrefixCopy::~PrefixCopy() {
-  finish();
+  limit_ = 0;
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 void PrefixCopy::allow(uint64_t offset) {
-  if (offset < allowed_here_ + kStepBytes || offset < kFirstBytes || failed_) {
+  if (begun_ || offset < kFirstBytes) {
     return;
   }
-  if (!thread_.joinable()) {
-    const Result<int> out = open_output_();
-    if (!out) {
-      failed_ = true;
-      return;
-    }
-    thread_ = std::thread([this, fd = *out] { run(fd); });
+  begun_ = true;
+  struct stat status;
+  const Result<int> out = open_output_();
+  if (!out || fstat(in_, &status) != 0) {
+    return;
   }
-  allowed_here_ = offset;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  allowed_ = offset;
-  changed_.notify_one();
+  out_ = *out;
+  limit_ = static_cast<uint64_t>(status.st_size);
+  thread_ = std::thread([this] { run(); });
 }
 
-// Where the next step ends; 0 when there is none any more.
-uint64_t PrefixCopy::next_step() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return stop_ || allowed_ > done_; });
-  return allowed_ > done_ && !stop_ ? std::min(allowed_, done_ + kStepBytes)
-                                    : 0;
-}
-
-void PrefixCopy::run(int out) {
-  while (const uint64_t end = next_step()) {
-    if (!copy_bytes(in_, out, done_, end)) {
+void PrefixCopy::run() {
+  while (true) {
+    const uint64_t end = std::min<uint64_t>(limit_, done_ + kStepBytes);
+    if (end <= done_ || !copy_bytes(in_, out_, done_, end)) {
       return;
     }
     // The disk starts on it now, so that little is left for the last fsync.
-    sync_file_range(out,
+    sync_file_range(out_,
                     static_cast<off_t>(done_),
                     static_cast<off_t>(end - done_),
                     SYNC_FILE_RANGE_WRITE);
-    const std::lock_guard<std::mutex> lock(mutex_);
     done_ = end;
   }
 }
 
-uint64_t PrefixCopy::finish() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stop_ = true;
-      changed_.notify_one();
-    }
-    thread_.join();
+Result<uint64_t> PrefixCopy::finish(uint64_t bytes) {
+  if (!thread_.joinable()) {
+    return uint64_t{0};
   }
-  return done_;
+  limit_ = bytes;
+  thread_.join();
+  // A failed step may have left some behind what is known to be there.
+  const uint64_t kept = std::min(done_, bytes);
+  const auto size = static_cast<off_t>(kept);
+  if (ftruncate(out_, size) != 0 || lseek(out_, size, SEEK_SET) != size) {
+    return errno_error("writing", errno);
+  }
+  return kept;
 }
 
 }  // namespace shp

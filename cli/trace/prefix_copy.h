@@ -1,16 +1,16 @@
-// Copies the part of a large plain trace that will not change while the rest is
-// still being scanned, so that scanning costs no time beside the copy.
+// Copies a large file while it is still being scanned, so that scanning costs
+// no time beside the copy. The scan tells when the file looks like a trace; the
+// copy does not wait for it any further, and what turns out to change is cut
+// off again.
 //
-// Belongs to the thread that scans: allow() is called with every offset up to
-// which the file stays as it is, finish() before somebody else writes. The copy
-// itself runs on a thread of its own; the output is made when the first bytes
-// are due, and not at all for small files.
+// allow() belongs to the thread that scans, finish() to whoever comes after it.
+// The copy itself runs on a thread of its own; the output is made when it
+// begins, and not at all for small files.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "common/base/result.h"
@@ -25,29 +25,26 @@ class PrefixCopy {
   PrefixCopy(const PrefixCopy&) = delete;
   PrefixCopy& operator=(const PrefixCopy&) = delete;
 
+  // The file's first `offset` bytes belong to a trace and stay as they are.
   void allow(uint64_t offset);
 
-  // Waits for the copy and returns how much of the file is in the output now; a
-  // failure only makes it less.
-  uint64_t finish();
+  // Waits until the output holds the first `bytes` of the file and nothing
+  // else, and returns how many it has; a failure only makes it less.
+  Result<uint64_t> finish(uint64_t bytes);
 
  private:
   // A file must have this much before anything is copied ahead.
   static constexpr uint64_t kFirstBytes = 32U << 20;
   static constexpr uint64_t kStepBytes = 8U << 20;
 
-  void run(int out);
-  uint64_t next_step();
+  void run();
 
   int in_;
+  int out_ = -1;
   std::function<Result<int>()> open_output_;
-  uint64_t allowed_here_ = 0;  // the scanning thread's own copy
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t allowed_ = 0;
-  uint64_t done_ = 0;
-  bool stop_ = false;
-  bool failed_ = false;
+  bool begun_ = false;
+  std::atomic<uint64_t> limit_ = 0;
+  uint64_t done_ = 0;  // the copying thread's
   std::thread thread_;
 };
 

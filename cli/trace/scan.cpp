@@ -2,11 +2,16 @@
 
 #include "cli/trace/event_facts.h"
 #include "cli/trace/event_fields.h"
+#include "cli/trace/event_walk.h"
 #include "cli/trace/loose_json.h"
 #include "cli/trace/window.h"
 
 namespace shp {
 namespace {
+
+bool is_empty_object(const char* at, const char* end) {
+  return skip_loose_space(at + 1, end) + 1 == end;
+}
 
 class Scanner {
  public:
@@ -31,6 +36,7 @@ class Scanner {
   void take_value(std::string_view key, std::string_view value);
   Step skip_long_value();
   Step events();
+  EventParse parse(EventFields& fields);
   Step event();
   void take_event(const EventFields& fields, uint64_t begin, uint64_t end);
   void take_own(uint64_t begin, uint64_t end);
@@ -274,25 +280,40 @@ Scanner::Step Scanner::events() {
   }
 }
 
+EventParse Scanner::parse(EventFields& fields) {
+  const StructureIndex* index = window_.index();
+  const char* behind =
+      index == nullptr ? nullptr : walk_event(*index, window_.place(), fields);
+  if (behind != nullptr) {
+    return {Parsed::kOk, behind, ""};
+  }
+  fields = {};
+  return parse_event(window_.at(), window_.end(), fields);
+}
+
 Scanner::Step Scanner::event() {
   while (true) {
     EventFields fields;
-    const EventParse parse = parse_event(window_.at(), window_.end(), fields);
+    const EventParse parsed = parse(fields);
     const uint64_t begin = window_.offset();
-    if (parse.result == Parsed::kBad) {
-      return fail(window_.offset_of(parse.at), parse.what);
+    if (parsed.result == Parsed::kBad) {
+      return fail(window_.offset_of(parsed.at), parsed.what);
     }
-    if (parse.result == Parsed::kOk) {
+    if (parsed.result == Parsed::kOk) {
       const bool first = last_event_end_ == 0;
-      if (first && fields.ph.empty() && scan_.form == TraceForm::kArray) {
+      const bool empty = first && is_empty_object(window_.at(), parsed.at);
+      scan_.starts_empty = scan_.starts_empty || empty;
+      if (first && !empty && fields.ph.empty() &&
+          scan_.form == TraceForm::kArray) {
         return no_trace("is a JSON array whose objects have no \"ph\"");
       }
       if (on_event_ && loose_text(fields.cat) != kOwnCategory) {
-        on_event_(fields,
-                  {window_.at(), static_cast<size_t>(parse.at - window_.at())});
+        on_event_(
+            fields,
+            {window_.at(), static_cast<size_t>(parsed.at - window_.at())});
       }
-      take_event(fields, begin, window_.offset_of(parse.at));
-      window_.move_to(parse.at);
+      take_event(fields, begin, window_.offset_of(parsed.at));
+      window_.move_to(parsed.at);
       return error_.message.empty() ? Step::kGoOn : Step::kStop;
     }
     if (window_.is_full()) {

@@ -81,6 +81,7 @@ struct TraceScan {
   std::optional<int64_t> base_ns;
   bool has_odd_base = false;  // a base that is no integer
   bool made_by_export = false;
+  bool starts_empty = false;  // its first event is {}
   std::string host_name;
   std::optional<int64_t> rank;
 

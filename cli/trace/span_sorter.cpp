@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "cli/trace/byte_source.h"
+#include "cli/trace/text_sink.h"
 
 namespace shp {
 namespace {
@@ -51,18 +54,9 @@ Result<UniqueFd> open_unlinked(const std::string& directory) {
 }
 
 Status write_all(int fd, const std::string& bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t put = write(fd, bytes.data() + done, bytes.size() - done);
-    if (put < 0 && errno == EINTR) {
-      continue;
-    }
-    if (put < 0) {
-      return errno_error("spilling spans", errno);
-    }
-    done += static_cast<size_t>(put);
-  }
-  return {};
+  const Status written = write_fully(fd, bytes);
+  return written ? written
+                 : errno_error("spilling spans", written.error().errno_value);
 }
 
 }  // namespace
@@ -132,8 +126,56 @@ class RunReader {
   SortedSpan span_;
 };
 
+// The file of runs, and the thread that writes the newest.
+struct SpanSorter::Spill {
+  ~Spill() {
+    if (thread.joinable()) {
+      thread.join();
+    }
+  }
+
+  Status write_run();
+
+  UniqueFd file;
+  uint64_t bytes = 0;
+  std::vector<Run> runs;
+  Batch batch;  // the thread's
+  Status state;
+  std::thread thread;
+};
+
+Status SpanSorter::Spill::write_run() {
+  batch.sort();
+  const uint64_t begin = bytes;
+  std::string out;
+  for (size_t i = 0; i < batch.keys.size(); ++i) {
+    const SortedSpan span = batch.span_at(batch.keys[i]);
+    const RunHeader header{span.tid,
+                           span.start_ns,
+                           span.end_ns,
+                           {static_cast<uint32_t>(span.name.size()),
+                            static_cast<uint32_t>(span.args.size())}};
+    out.append(reinterpret_cast<const char*>(&header), sizeof(header));
+    out.append(span.name);
+    out.append(span.args);
+    if (out.size() >= (1U << 18) || i + 1 == batch.keys.size()) {
+      const Status written = write_all(file.get(), out);
+      if (!written) {
+        return written;
+      }
+      bytes += out.size();
+      out.clear();
+    }
+  }
+  runs.push_back({begin, bytes});
+  batch.keys.clear();
+  batch.text.clear();
+  return {};
+}
+
 SpanSorter::SpanSorter(std::string spill_directory, size_t memory_bytes)
     : spill_directory_(std::move(spill_directory)),
+      batch_bytes_(memory_bytes / 2),
       memory_bytes_(memory_bytes) {}
 SpanSorter::~SpanSorter() = default;
 SpanSorter::SpanSorter(SpanSorter&&) noexcept = default;
@@ -148,38 +190,20 @@ bool SpanSorter::before(const Key& a, const Key& b) {
   return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : a.offset < b.offset;
 }
 
-Status SpanSorter::add(const SortedSpan& span) {
-  const size_t size =
-      sizeof(Key) + sizeof(TextSizes) + span.name.size() + span.args.size();
-  const size_t used = keys_.size() * sizeof(Key) + text_.size();
-  if (!keys_.empty() && used + size > memory_bytes_) {
-    const Status spilled = spill();
-    if (!spilled) {
-      return spilled;
-    }
-  }
-  if (text_.capacity() == 0) {
-    text_.reserve(memory_bytes_ / 2);
-    keys_.reserve(memory_bytes_ / 2 / sizeof(Key));
-  }
-  keys_.push_back({span.tid, span.start_ns, span.end_ns, text_.size()});
-  const TextSizes sizes{static_cast<uint32_t>(span.name.size()),
-                        static_cast<uint32_t>(span.args.size())};
-  text_.append(reinterpret_cast<const char*>(&sizes), sizeof(sizes));
-  text_.append(span.name);
-  text_.append(span.args);
-  return {};
+void SpanSorter::Batch::reserve(size_t bytes) {
+  text.reserve(bytes / 2);
+  keys.reserve(bytes / 2 / sizeof(Key));
 }
 
-void SpanSorter::sort_keys() {
-  if (!std::is_sorted(keys_.begin(), keys_.end(), before)) {
-    std::sort(keys_.begin(), keys_.end(), before);
+void SpanSorter::Batch::sort() {
+  if (!std::is_sorted(keys.begin(), keys.end(), before)) {
+    std::sort(keys.begin(), keys.end(), before);
   }
 }
 
-SortedSpan SpanSorter::span_at(const Key& key) const {
+SortedSpan SpanSorter::Batch::span_at(const Key& key) const {
   TextSizes sizes;
-  const char* at = text_.data() + key.offset;
+  const char* at = text.data() + key.offset;
   std::memcpy(&sizes, at, sizeof(sizes));
   at += sizeof(sizes);
   return {key.tid,
@@ -189,105 +213,148 @@ SortedSpan SpanSorter::span_at(const Key& key) const {
           {at + sizes.name, sizes.args}};
 }
 
-Status SpanSorter::spill() {
-  if (!file_) {
+Status SpanSorter::add(const SortedSpan& span) {
+  const size_t size =
+      sizeof(Key) + sizeof(TextSizes) + span.name.size() + span.args.size();
+  if (!batch_.keys.empty() && batch_.used() + size > batch_bytes_) {
+    const Status spilled = start_spill();
+    if (!spilled) {
+      return spilled;
+    }
+  }
+  if (batch_.text.capacity() == 0) {
+    batch_.reserve(batch_bytes_);
+  }
+  batch_.keys.push_back(
+      {span.tid, span.start_ns, span.end_ns, batch_.text.size()});
+  const TextSizes sizes{static_cast<uint32_t>(span.name.size()),
+                        static_cast<uint32_t>(span.args.size())};
+  batch_.text.append(reinterpret_cast<const char*>(&sizes), sizeof(sizes));
+  batch_.text.append(span.name);
+  batch_.text.append(span.args);
+  return {};
+}
+
+Status SpanSorter::join_spill() {
+  if (spill_->thread.joinable()) {
+    spill_->thread.join();
+  }
+  return spill_->state;
+}
+
+// The batch becomes a run, behind our back; its predecessor is done.
+Status SpanSorter::start_spill() {
+  if (!spill_) {
     Result<UniqueFd> opened = open_unlinked(spill_directory_);
     if (!opened) {
       return tl::unexpected<Error>(opened.error());
     }
-    file_ = std::move(*opened);
+    spill_ = std::make_unique<Spill>();
+    spill_->file = std::move(*opened);
   }
-  sort_keys();
-  const uint64_t begin = file_bytes_;
-  std::string out;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    const SortedSpan span = span_at(keys_[i]);
-    const RunHeader header{span.tid,
-                           span.start_ns,
-                           span.end_ns,
-                           {static_cast<uint32_t>(span.name.size()),
-                            static_cast<uint32_t>(span.args.size())}};
-    out.append(reinterpret_cast<const char*>(&header), sizeof(header));
-    out.append(span.name);
-    out.append(span.args);
-    if (out.size() >= (1U << 18) || i + 1 == keys_.size()) {
-      const Status written = write_all(file_.get(), out);
-      if (!written) {
-        return written;
-      }
-      file_bytes_ += out.size();
-      out.clear();
-    }
+  const Status joined = join_spill();
+  if (!joined) {
+    return joined;
   }
-  runs_.push_back({begin, file_bytes_});
-  keys_.clear();
-  text_.clear();
+  std::swap(batch_, spill_->batch);
+  spill_->thread = std::thread(
+      [spill = spill_.get()] { spill->state = spill->write_run(); });
   return {};
 }
 
 Status SpanSorter::finish() {
-  if (runs_.empty()) {
-    sort_keys();
+  if (!spill_) {
+    batch_.sort();
     return {};
   }
-  const Status spilled = keys_.empty() ? Status{} : spill();
-  if (!spilled) {
-    return spilled;
-  }
-  keys_ = {};
-  text_ = {};
-  const size_t share = std::max<size_t>(memory_bytes_ / runs_.size(), 4096);
-  for (const Run& run : runs_) {
-    readers_.push_back(std::make_unique<RunReader>(
-        file_.get(), run.begin, run.end, std::min<size_t>(share, 1U << 18)));
+  Status state = batch_.keys.empty() ? Status{} : start_spill();
+  state = state ? join_spill() : state;
+  return state ? open_runs() : state;
+}
+
+Status SpanSorter::open_runs() {
+  batch_ = {};
+  spill_->batch = {};
+  const std::vector<Run>& runs = spill_->runs;
+  const size_t share = std::max<size_t>(memory_bytes_ / runs.size(), 4096);
+  for (const Run& run : runs) {
+    readers_.push_back(
+        std::make_unique<RunReader>(spill_->file.get(),
+                                    run.begin,
+                                    run.end,
+                                    std::min<size_t>(share, 1U << 18)));
   }
   return {};
 }
 
 Result<bool> SpanSorter::next(SortedSpan& span) {
-  if (!runs_.empty()) {
+  if (spill_) {
     return next_of_runs(span);
   }
-  if (next_key_ == keys_.size()) {
+  if (next_key_ == batch_.keys.size()) {
     return false;
   }
-  span = span_at(keys_[next_key_++]);
+  span = batch_.span_at(batch_.keys[next_key_++]);
   return true;
+}
+
+// Equals keep the order of their runs.
+bool SpanSorter::comes_first(size_t a, size_t b) const {
+  const SortedSpan& left = readers_[a]->span();
+  const SortedSpan& right = readers_[b]->span();
+  if (span_before(left, right)) {
+    return true;
+  }
+  return !span_before(right, left) && a < b;
+}
+
+// Moves the first of the heap to where it belongs. Mostly it stays: runs follow
+// each other in time.
+void SpanSorter::sink_first() {
+  size_t at = 0;
+  while (true) {
+    size_t child = 2 * at + 1;
+    if (child >= heap_.size()) {
+      return;
+    }
+    if (child + 1 < heap_.size() &&
+        comes_first(heap_[child + 1], heap_[child])) {
+      ++child;
+    }
+    if (!comes_first(heap_[child], heap_[at])) {
+      return;
+    }
+    std::swap(heap_[at], heap_[child]);
+    at = child;
+  }
 }
 
 // The span that was given last is still in its reader, which therefore moves on
 // only now.
 Result<bool> SpanSorter::next_of_runs(SortedSpan& span) {
-  // A heap's front is its greatest: "greater" here is the span that comes
-  // first; equals keep the order of their runs.
-  const auto comes_later = [this](size_t a, size_t b) {
-    const SortedSpan& left = readers_[a]->span();
-    const SortedSpan& right = readers_[b]->span();
-    if (span_before(left, right) || span_before(right, left)) {
-      return span_before(right, left);
-    }
-    return a > b;
-  };
-  std::vector<size_t> moving;
   if (!primed_) {
     primed_ = true;
     for (size_t i = 0; i < readers_.size(); ++i) {
-      moving.push_back(i);
+      const Result<bool> moved = readers_[i]->advance();
+      if (!moved) {
+        return moved;
+      }
+      heap_.push_back(i);
     }
+    // In order, which is a heap.
+    std::sort(heap_.begin(), heap_.end(), [this](size_t a, size_t b) {
+      return comes_first(a, b);
+    });
   } else if (!heap_.empty()) {
-    std::pop_heap(heap_.begin(), heap_.end(), comes_later);
-    moving.push_back(heap_.back());
-    heap_.pop_back();
-  }
-  for (const size_t reader : moving) {
-    const Result<bool> moved = readers_[reader]->advance();
+    const Result<bool> moved = readers_[heap_.front()]->advance();
     if (!moved) {
       return moved;
     }
-    if (*moved) {
-      heap_.push_back(reader);
-      std::push_heap(heap_.begin(), heap_.end(), comes_later);
+    if (!*moved) {
+      heap_.front() = heap_.back();
+      heap_.pop_back();
     }
+    sink_first();
   }
   if (heap_.empty()) {
     return false;

@@ -45,27 +45,38 @@ class SpanSorter {
     int64_t tid;
     int64_t start_ns;
     int64_t end_ns;
-    uint64_t offset;  // of the texts in text_
+    uint64_t offset;  // of the texts in Batch::text
   };
   struct Run {
     uint64_t begin;
     uint64_t end;
   };
+  // Spans that are kept in memory together.
+  struct Batch {
+    std::vector<Key> keys;
+    std::string text;
+
+    void reserve(size_t bytes);
+    void sort();
+    SortedSpan span_at(const Key& key) const;
+    size_t used() const { return keys.size() * sizeof(Key) + text.size(); }
+  };
+  struct Spill;
 
   static bool before(const Key& a, const Key& b);
-  void sort_keys();
-  SortedSpan span_at(const Key& key) const;
-  Status spill();
+  Status start_spill();
+  Status join_spill();
+  Status open_runs();
   Result<bool> next_of_runs(SortedSpan& span);
+  bool comes_first(size_t a, size_t b) const;
+  void sink_first();
 
   std::string spill_directory_;
+  size_t batch_bytes_;
   size_t memory_bytes_;
-  std::vector<Key> keys_;
-  std::string text_;
+  Batch batch_;
   size_t next_key_ = 0;
-  UniqueFd file_;
-  uint64_t file_bytes_ = 0;
-  std::vector<Run> runs_;
+  std::unique_ptr<Spill> spill_;  // none until the first run
   std::vector<std::unique_ptr<RunReader>> readers_;
   std::vector<size_t> heap_;  // indices into readers_, least span first
   bool primed_ = false;

@@ -91,7 +91,7 @@ Status splice(int in,
               const ScannedTrace& trace,
               SpliceOutput out,
               const WriteEvents& write_events) {
-  return trace.gz ? splice_gz(in, trace, out.fd, write_events)
+  return trace.gz ? splice_gz(in, trace, out, write_events)
                   : splice_plain(in, trace, out, write_events);
 }
 

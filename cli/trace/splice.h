@@ -18,7 +18,7 @@ namespace shp {
 using WriteEvents = std::function<Status(TextSink& sink)>;
 
 // Where the new trace goes: a descriptor whose offset is behind the first
-// `has_bytes` bytes, which are the old trace's already (plain traces only).
+// `has_bytes` bytes, which are the old trace's already.
 struct SpliceOutput {
   int fd = -1;
   uint64_t has_bytes = 0;

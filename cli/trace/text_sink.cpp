@@ -1,5 +1,6 @@
 #include "cli/trace/text_sink.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
@@ -8,6 +9,7 @@ namespace shp {
 namespace {
 
 constexpr size_t kBufferBytes = 256U << 10;
+constexpr int64_t kBeginBytes = 8 << 20;
 
 // Spans are short repeated texts: higher levels take several times as long for
 // a few per cent.
@@ -30,15 +32,30 @@ Status write_fully(int fd, std::string_view bytes) {
   return {};
 }
 
-FdSink::FdSink(int fd) : fd_(fd) {
+FdSink::FdSink(int fd)
+    : fd_(fd), offset_(lseek(fd, 0, SEEK_CUR)), begun_(offset_) {
   buffer_.reserve(kBufferBytes);
+}
+
+// The disk starts on what is written now and then, so that little is left for a
+// last fsync.
+Status FdSink::put(std::string_view text) {
+  const Status written = write_fully(fd_, text);
+  if (offset_ >= 0) {
+    offset_ += static_cast<int64_t>(text.size());
+  }
+  if (offset_ - begun_ >= kBeginBytes) {
+    sync_file_range(fd_, begun_, offset_ - begun_, SYNC_FILE_RANGE_WRITE);
+    begun_ = offset_;
+  }
+  return written;
 }
 
 Status FdSink::write(std::string_view text) {
   if (buffer_.size() + text.size() > kBufferBytes) {
     const Status flushed = finish();
     if (!flushed || text.size() > kBufferBytes) {
-      return flushed ? write_fully(fd_, text) : flushed;
+      return flushed ? put(text) : flushed;
     }
   }
   buffer_ += text;
@@ -46,7 +63,7 @@ Status FdSink::write(std::string_view text) {
 }
 
 Status FdSink::finish() {
-  const Status written = write_fully(fd_, buffer_);
+  const Status written = put(buffer_);
   buffer_.clear();
   return written;
 }

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,12 @@ class FdSink : public TextSink {
   Status finish() override;
 
  private:
+  Status put(std::string_view text);
+
   int fd_;
   std::string buffer_;
+  int64_t offset_;  // in the file of what comes next; negative: it has none
+  int64_t begun_;   // up to where the disk was told to begin
 };
 
 class GzSink : public TextSink {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/trace/ahead_source.h"
 #include "cli/trace/prefix_copy.h"
 
 namespace shp {
@@ -17,17 +18,7 @@ uint64_t first_change(const TraceScan& scan) {
                           : std::min(scan.insert_at, scan.own.front().begin);
 }
 
-Result<TraceScan> scan_gz(int fd, ScannedTrace& out) {
-  GzSource source(fd);
-  Result<TraceScan> scan = scan_trace(source);
-  if (scan && scan->not_a_trace.empty()) {
-    const BlockStart* start = source.last_start_before(first_change(*scan));
-    out.start = start == nullptr ? std::nullopt : std::optional(*start);
-  }
-  return scan;
-}
-
-// Tells the copy how far it may go.
+// Both tell the copy what stays as it is.
 class CopiedSource : public PlainSource {
  public:
   CopiedSource(int fd, PrefixCopy* copy) : PlainSource(fd), copy_(copy) {}
@@ -40,6 +31,34 @@ class CopiedSource : public PlainSource {
  private:
   PrefixCopy* copy_;
 };
+
+class CopiedGzSource : public GzSource {
+ public:
+  CopiedGzSource(int fd, PrefixCopy* copy) : GzSource(fd), copy_(copy) {}
+  void settle(uint64_t offset) override {
+    GzSource::settle(offset);
+    const BlockStart* start = last_start_before(offset);
+    if (copy_ != nullptr && start != nullptr) {
+      copy_->allow(start->in_bits / 8);
+    }
+  }
+
+ private:
+  PrefixCopy* copy_;
+};
+
+Result<TraceScan> scan_gz(int fd, PrefixCopy* copy, ScannedTrace& out) {
+  CopiedGzSource source(fd, copy);
+  Result<TraceScan> scan = [&source] {
+    AheadSource ahead(source);
+    return scan_trace(ahead);
+  }();
+  if (scan && scan->not_a_trace.empty()) {
+    const BlockStart* start = source.last_start_before(first_change(*scan));
+    out.start = start == nullptr ? std::nullopt : std::optional(*start);
+  }
+  return scan;
+}
 
 Result<FileIdentity> identity_of(int fd) {
   struct stat status;
@@ -61,6 +80,10 @@ bool FileIdentity::operator==(const FileIdentity& other) const {
          changed.tv_nsec == other.changed.tv_nsec;
 }
 
+uint64_t unchanged_bytes(const ScannedTrace& trace) {
+  return trace.gz ? trace.start->in_bits / 8 : first_change(trace.scan);
+}
+
 Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy) {
   ScannedTrace out;
   const Result<FileIdentity> identity = identity_of(fd);
@@ -70,7 +93,7 @@ Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy) {
   out.identity = *identity;
   out.gz = is_gzip(fd);
   CopiedSource plain(fd, copy);
-  Result<TraceScan> scan = out.gz ? scan_gz(fd, out) : scan_trace(plain);
+  Result<TraceScan> scan = out.gz ? scan_gz(fd, copy, out) : scan_trace(plain);
   if (!scan) {
     return tl::unexpected<Error>(scan.error());
   }

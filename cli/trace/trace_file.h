@@ -35,10 +35,13 @@ struct ScannedTrace {
   std::optional<BlockStart> start;
 };
 
+// So many bytes of the file stay as they are whatever is put in.
+uint64_t unchanged_bytes(const ScannedTrace& trace);
+
 class PrefixCopy;
 
 // Reads `fd` from its beginning. The Error does not name the file. `copy`
-// (null: none) is told what will stay as it is, where the file is plain.
+// (null: none) is told what will stay as it is.
 Result<ScannedTrace> scan_file(int fd, PrefixCopy* copy = nullptr);
 
 // Opens for reading; Error: "PATH: why".

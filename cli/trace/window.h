@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/trace/byte_source.h"
+#include "cli/trace/structure_index.h"
 #include "common/base/result.h"
 
 namespace shp {
@@ -39,9 +40,23 @@ class Window {
   // No room is left for an item that starts at at().
   bool is_full() const { return size() >= kMaxItemBytes; }
 
+  // The quotes and brackets from at() to end(), where no string is open now; of
+  // no use after more(). Built once between two calls of it: null when at() is
+  // not one of its "{".
+  const StructureIndex* index() {
+    if (!indexed_) {
+      indexed_ = true;
+      index_.build(buffer_.data(), begin_, end_);
+    }
+    const uint64_t bit = uint64_t{1} << begin_ % StructureIndex::kBlockBytes;
+    return (index_.at(begin_).opens & bit) != 0 ? &index_ : nullptr;
+  }
+  size_t place() const { return begin_; }
+
   // False at the end of the source.
   Result<bool> more() {
     make_room();
+    indexed_ = false;
     const size_t room = buffer_.size() - kPadBytes - end_;
     Result<size_t> got = source_.read(buffer_.data() + end_, room);
     if (!got) {
@@ -72,6 +87,8 @@ class Window {
   size_t end_ = 0;
   uint64_t offset_ = 0;  // of buffer_[0] in the trace
   bool at_eof_ = false;
+  StructureIndex index_;
+  bool indexed_ = false;
 };
 
 }  // namespace shp

@@ -55,6 +55,49 @@ inline char* put_short(char* at, uint32_t value) {
 }
 }  // namespace detail
 
+// Reads up to 16 digits while eight bytes can be read before `end`, and adds
+// them to `value`, which must have room. Returns the position behind them;
+// where less than eight bytes are left, digits may follow.
+inline const char* scan_digits(const char* at,
+                               const char* end,
+                               int64_t& value) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  constexpr int64_t kTens[] = {
+      1, 10, 100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
+  constexpr uint64_t kHigh = 0xf0f0'f0f0'f0f0'f0f0;
+  constexpr uint64_t kZeros = 0x3030'3030'3030'3030;
+  constexpr uint64_t kPairs = 0x0000'00ff'0000'00ff;
+  for (int step = 0; step < 2 && end - at >= 8; ++step) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof(word));
+    // A digit is 0x30 to 0x39: its high half stays 3 when 6 is added. What a
+    // sum carries over goes to bytes behind one that is no digit.
+    const uint64_t odd = ((word & kHigh) ^ kZeros) |
+                         (((word + 0x0606'0606'0606'0606) & kHigh) ^ kZeros);
+    const int digits = odd == 0 ? 8 : __builtin_ctzll(odd) / 8;
+    if (digits == 0) {
+      break;
+    }
+    // As if zeros stood in front; then two digits to a byte, and four of every
+    // other byte at once.
+    word = (word - kZeros) << (64 - 8 * digits);
+    word = word * 10 + (word >> 8);
+    word = ((word & kPairs) * (100 + (uint64_t{1'000'000} << 32)) +
+            (word >> 16 & kPairs) * (1 + (uint64_t{10'000} << 32))) >>
+           32;
+    value = value * kTens[digits] + static_cast<int64_t>(word);
+    at += digits;
+    if (digits < 8) {
+      break;
+    }
+  }
+#else
+  static_cast<void>(end);
+  static_cast<void>(value);
+#endif
+  return at;
+}
+
 // Writes `value` at `at` and returns the end. May touch kMaxDecimalDigits + 8
 // bytes.
 inline char* put_decimal(char* at, uint64_t value) {

@@ -9,6 +9,7 @@
 #endif
 
 #include "common/base/utf8.h"
+#include "common/jsonl/decimal.h"
 
 namespace shp {
 namespace {
@@ -277,6 +278,17 @@ std::optional<int64_t> scan_json_int(const char*& at, const char* end) {
     return std::nullopt;
   }
   int64_t value = 0;
+  // Up to 18 digits always fit.
+  const char* stop = end - digits > 18 ? digits + 18 : end;
+  const char* plain = scan_digits(digits, end, value);
+  for (; plain < stop && is_digit(*plain); ++plain) {
+    value = value * 10 + (*plain - '0');
+  }
+  if (*digits != '0' && (plain == end || !is_digit(*plain))) {
+    value = digits == at ? value : -value;
+    at = plain;
+    return value;
+  }
   const auto [behind, problem] = std::from_chars(at, end, value);
   const bool zero_padded = *digits == '0' && behind - digits > 1;
   if (problem != std::errc() || zero_padded) {

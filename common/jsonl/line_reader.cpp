@@ -22,7 +22,9 @@ constexpr size_t kMaxKept = 1U << 20;  // threads, clocks, open spans
 }  // namespace
 
 LineReader::LineReader(UniqueFd fd, std::string name)
-    : fd_(std::move(fd)), name_(std::move(name)) {}
+    : fd_(std::move(fd)),
+      name_(std::move(name)),
+      memo_(std::make_unique<ThreadMemo>()) {}
 
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
@@ -137,7 +139,7 @@ Status LineReader::take_other_line(std::string_view line) {
 
 Result<bool> LineReader::take_line(std::string_view line, HostSpan& span) {
   SpanLine parsed;
-  if (!parse_usual_span(line, parsed)) {
+  if (!parse_usual_span(line, parsed, *memo_)) {
     if (!is_json(line)) {
       return fail(at_eof_ && begin_ == end_ ? "is not whole JSON (cut off?)"
                                             : "is not JSON");

@@ -40,6 +40,7 @@ struct HostOpenSpan {
 };
 
 class SpanCheck;
+struct ThreadMemo;
 
 class LineReader {
  public:
@@ -86,6 +87,7 @@ class LineReader {
   uint64_t bytes_read_ = 0;
   std::unique_ptr<HostMetadata> metadata_;
   std::unique_ptr<SpanCheck> check_;
+  std::unique_ptr<ThreadMemo> memo_;
   std::map<int64_t, std::string> thread_names_;
   std::vector<HostClock> clocks_;
   std::vector<HostOpenSpan> open_spans_;

@@ -52,6 +52,20 @@ LineWriter::LineWriter(LineSink& sink)
   id_[id_first_] = '1';
 }
 
+void LineWriter::go_on_after(uint64_t spans,
+                             uint64_t instants,
+                             uint64_t counters) {
+  spans_ = spans;
+  instants_ = instants;
+  counters_ = counters;
+  std::memset(id_, '0', sizeof(id_));
+  char digits[24];
+  const char* end = put_decimal(digits, spans + 1);
+  const auto count = static_cast<size_t>(end - digits);
+  id_first_ = static_cast<uint32_t>(sizeof(id_) - count);
+  std::memcpy(id_ + id_first_, digits, count);
+}
+
 char* LineWriter::room(size_t bytes) {
   if (kBufferBytes - used_ < bytes) [[unlikely]] {
     flush();

@@ -50,6 +50,9 @@ class LineWriter {
 
   explicit LineWriter(LineSink& sink);
 
+  // Goes on in a file that holds so many lines of each type already.
+  void go_on_after(uint64_t spans, uint64_t instants, uint64_t counters);
+
   // A span line with args {}.
   void span(const ThreadText& thread,
             std::string_view name_text,

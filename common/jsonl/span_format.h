@@ -66,8 +66,7 @@
 //                                       a mark; args as a span's
 //   {"type":"counter","pid":7,"tid":7,"name":"queue","time_ns":10,
 //    "args":{"value":3}}                a value from here on, process-wide;
-//    args
-//                                       holds numbers only, one a series
+//                                       args hold numbers only, one a series
 //   The last two lie within the session and are as many as line 1 says.
 //
 // SOURCE. The first 14 keys and the span line are the format of the predecessor

@@ -48,6 +48,23 @@ struct Cursor {
   }
 };
 
+// From behind the id to the name's quote.
+void take_thread(Cursor& cursor, ThreadMemo& memo) {
+  const char* begin = cursor.at;
+  const size_t left = static_cast<size_t>(cursor.end - begin);
+  if (cursor.ok && !memo.text.empty() && left >= memo.text.size() &&
+      std::memcmp(begin, memo.text.data(), memo.text.size()) == 0) {
+    cursor.at += memo.text.size();
+    return;
+  }
+  cursor.literal(",\"pid\":");
+  memo.pid = cursor.integer();
+  cursor.literal(",\"tid\":");
+  memo.tid = cursor.integer();
+  cursor.literal(",\"name\":");
+  memo.text.assign(begin, cursor.ok ? cursor.at : begin);
+}
+
 // Which keys a span line must have, as bits.
 enum : unsigned {
   kId = 1,
@@ -138,15 +155,13 @@ std::string missing_keys(unsigned seen) {
 
 }  // namespace
 
-bool parse_usual_span(std::string_view line, SpanLine& out) {
+bool parse_usual_span(std::string_view line, SpanLine& out, ThreadMemo& memo) {
   Cursor cursor{line.data(), line.data() + line.size()};
   cursor.literal("{\"type\":\"span\",\"id\":");
   out.span.id = cursor.integer();
-  cursor.literal(",\"pid\":");
-  out.pid = cursor.integer();
-  cursor.literal(",\"tid\":");
-  out.span.tid = cursor.integer();
-  cursor.literal(",\"name\":");
+  take_thread(cursor, memo);
+  out.pid = memo.pid;
+  out.span.tid = memo.tid;
   out.span.name = cursor.string();
   cursor.literal(",\"start_ns\":");
   out.span.start_ns = cursor.integer();

@@ -17,8 +17,16 @@ struct SpanLine {
   int64_t pid = 0;
 };
 
+// The text from behind the id to the name, and what it says: neighbouring lines
+// mostly share it.
+struct ThreadMemo {
+  std::string text;
+  int64_t pid = 0;
+  int64_t tid = 0;
+};
+
 // True when `line` is exactly the usual spelling of a span, args checked.
-bool parse_usual_span(std::string_view line, SpanLine& out);
+bool parse_usual_span(std::string_view line, SpanLine& out, ThreadMemo& memo);
 
 // `line` is_json() and its "type" is "span". Returns what is wrong, empty when
 // nothing is.

@@ -20,6 +20,12 @@
 //
 //   QueryRequest ────────────────────────► one JSON object as text
 //
+// A DAEMON THAT DIED. The next one has all sessions again from whoever held
+// their descriptors meanwhile (daemon/keeper.h), and the client notices
+// nothing, or loses the connection that it waits on and asks again. Where
+// nobody held them, a Stop is answered kRefused with ESRCH; the client then
+// sends its StartRequest again, kResume set, and its Stop after that.
+//
 // TRUST. The daemon takes nothing in a message as true but what the kernel says
 // of the sender (SO_PEERCRED, SO_PEERGROUPS, SO_PEERPIDFD): pid, names and
 // texts are only written into that client's own file. Stop is obeyed for the
@@ -68,7 +74,10 @@ static_assert(sizeof(MessageHeader) == 16);
 // Descriptors that come with a StartRequest, in this order. kPidfd is present
 // when StartFlag kHasPidfd is set; the daemon prefers SO_PEERPIDFD.
 enum StartFd { kArenaFd = 0, kDirectoryFd = 1, kPidfd = 2 };
-enum StartFlag : uint32_t { kHasPidfd = 1 };
+enum StartFlag : uint32_t {
+  kHasPidfd = 1,
+  kResume = 2,  // go on with this session: its arena and NAME.pending are there
+};
 
 enum StartText : uint32_t {
   kSessionIdText = 0,  // metadata "session_id", not empty

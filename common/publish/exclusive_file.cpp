@@ -71,6 +71,48 @@ Result<ExclusiveFile> ExclusiveFile::create(int directory,
   return file;
 }
 
+Result<UniqueFd> ExclusiveFile::open_pending(int directory,
+                                             const std::string& name) {
+  const std::string pending = name + ".pending";
+  UniqueFd fd(openat(directory,
+                     pending.c_str(),
+                     O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info;
+  if (!fd || fstat(fd.get(), &info) != 0) {
+    return errno_error(pending, errno);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return errno_error(pending + ": is no file", EEXIST);
+  }
+  return fd;
+}
+
+Result<ExclusiveFile> ExclusiveFile::take_over(int directory,
+                                               std::string name,
+                                               UniqueFd fd,
+                                               uint64_t bytes) {
+  ExclusiveFile file;
+  file.directory_ = directory;
+  file.pending_ = name + ".pending";
+  file.name_ = std::move(name);
+  file.fd_ = std::move(fd);
+  file.linked_ = file.is_ours(file.name_);
+  struct stat info;
+  if (fstat(file.fd_.get(), &info) != 0) {
+    return errno_error(file.pending_, errno);
+  }
+  if (!file.linked_) {
+    if (info.st_size < static_cast<off_t>(bytes)) {
+      return errno_error(file.pending_ + ": was cut", ESTALE);
+    }
+    if (ftruncate(file.fd_.get(), static_cast<off_t>(bytes)) != 0) {
+      return errno_error(file.pending_, errno);
+    }
+  }
+  file.size_ = file.started_bytes_ = bytes;
+  return file;
+}
+
 Status ExclusiveFile::append(std::string_view* bytes) {
   while (!bytes->empty()) {
     const ssize_t wrote = pwrite(
@@ -112,12 +154,11 @@ Status ExclusiveFile::write_front(std::string_view bytes) {
   return {};
 }
 
-bool ExclusiveFile::pending_is_ours() const {
+bool ExclusiveFile::is_ours(const std::string& name) const {
   struct stat ours;
   struct stat named;
   return fstat(fd_.get(), &ours) == 0 &&
-         fstatat(directory_, pending_.c_str(), &named, AT_SYMLINK_NOFOLLOW) ==
-             0 &&
+         fstatat(directory_, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 

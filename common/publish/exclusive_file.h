@@ -30,6 +30,17 @@ class ExclusiveFile {
                                                     std::string name,
                                                     mode_t mode = 0644);
 
+  // Goes on with the open pending file of somebody who died over it, cut to its
+  // first `bytes`. One that has its final name already is only there to be
+  // published again, and left as it is. ESTALE: it is shorter than that.
+  [[nodiscard]] static Result<ExclusiveFile> take_over(int directory,
+                                                       std::string name,
+                                                       UniqueFd fd,
+                                                       uint64_t bytes);
+  // Opens NAME.pending for that.
+  [[nodiscard]] static Result<UniqueFd> open_pending(int directory,
+                                                     const std::string& name);
+
   // Appends what it can; `bytes` is moved behind what was written, so that a
   // call after ENOSPC goes on where this one stopped.
   [[nodiscard]] Status append(std::string_view* bytes);
@@ -45,12 +56,16 @@ class ExclusiveFile {
   void remove_pending();
 
   uint64_t size() const { return size_; }
+  int fd() const { return fd_.get(); }
+  // It has its final name.
+  bool linked() const { return linked_; }
   const std::string& name() const { return name_; }
   const std::string& pending_name() const { return pending_; }
 
  private:
   Status link_final();
-  bool pending_is_ours() const;
+  bool pending_is_ours() const { return is_ours(pending_); }
+  bool is_ours(const std::string& name) const;
 
   int directory_ = -1;
   UniqueFd fd_;

@@ -46,9 +46,14 @@
 // A ring whose thread vanished without a word (raw clone) stays claimed until
 // the process ends. Nothing depends on a message from a dying thread.
 //
-// BLOCK STATE (states[i]): 0 free; else the owning ring's index + 1.
-//   free ──client, CAS acquire──► owned ──daemon, store release──► free
-// One word, so a death between two steps leaves no half-made list behind.
+// BLOCK STATE (states[i]): 0 free; else the owning ring's index + 1, with
+// kBlockLeft set once the daemon is about to commit a position behind it.
+//   free ──client, CAS acquire──► owned ──daemon──► owned, left
+//    ▲                                                    │
+//    └───────────── daemon, CAS release, after its commit ┘
+// One word, so a death between two steps leaves no half-made list behind, and a
+// block that a dead daemon was about to free can be told from one that a living
+// writer has just taken and not yet stamped.
 //
 // SESSIONS. ArenaHeader::gate holds the running session's generation, 0 when
 // nothing is recorded. A thread that finds a gate other than the generation it
@@ -69,7 +74,10 @@
 // free the blocks behind the new positions. Whoever finds an arena later takes
 // the halves that commit_index names, cuts the file to that length and goes on:
 // nothing is lost and nothing is twice. (SIGKILL stops a process between two of
-// its stores; it does not reorder them.)
+// its stores; it does not reorder them.) What it was about to free then, blocks
+// and whole rings, says so itself (kBlockLeft, kRingDone) and is freed again.
+// The commit of a session's end comes only after its file has its name: a
+// daemon that dies between the two makes the whole end anew.
 //
 // WHAT IS ABSENT ON PURPOSE. No locks, no condition variables, no pointers, no
 // reader position that the writer must watch, no file descriptor that the
@@ -101,7 +109,11 @@ inline constexpr uint32_t kBlockBytes = 32768;
 inline constexpr uint32_t kRecordBytes = 32;  // the unit of all record sizes
 inline constexpr uint32_t kOpenSlots = 120;   // that fit a RingHeader's page
 inline constexpr uint32_t kNoBlock = 0xffff'ffff;
-inline constexpr uint32_t kNoName = 0;  // name ids start at 1
+inline constexpr uint32_t kBlockLeft = 0x8000'0000;  // in states[i]
+// In RingHeader::drained_session, beside generations.
+inline constexpr uint32_t kRingDone = 0xffff'ffff;    // counted; to be freed
+inline constexpr uint32_t kRingBroken = 0xffff'fffe;  // read no further
+inline constexpr uint32_t kNoName = 0;                // name ids start at 1
 inline constexpr uint32_t kMaxNameBytes = 1U << 20;
 inline constexpr uint32_t kMaxArgsBytes = 1U << 20;
 
@@ -129,14 +141,20 @@ static_assert(sizeof(ArenaGeometry) == 64);
 
 // One half of the daemon's two-phase commit, see DURABILITY.
 struct CommitRecord {
-  uint64_t file_bytes;        // length of the pending file that counts
-  uint64_t written_spans;     // span lines in it
-  uint64_t next_id;           // id of the next span line
-  uint64_t written_instants;  // lines of the two other kinds
+  uint64_t file_bytes;     // length of the pending file that counts
+  uint64_t written_spans;  // lines in it, by type
+  uint64_t written_instants;
   uint64_t written_counters;
-  uint64_t reserved[3];
+  // Counts of the daemon's own, as of those lines.
+  uint64_t outside;
+  uint64_t unfinished;  // of threads that have gone
+  uint64_t bad_name;
+  uint64_t bad_args;
+  uint64_t broken_rings;
+  uint64_t lost_marks;
+  uint64_t reserved[6];
 };
-static_assert(sizeof(CommitRecord) == 64);
+static_assert(sizeof(CommitRecord) == 128);
 
 struct ArenaHeader {
   // --- line 0: constant after creation. Client writes, plain ---------------
@@ -200,12 +218,12 @@ struct ArenaHeader {
   std::atomic<uint32_t> requested_gate;
   uint64_t reserved3[4];
 
-  // --- lines 4..6: the daemon's commit --------------------------------------
+  // --- lines 4..8: the daemon's commit --------------------------------------
   std::atomic<uint32_t> commit_index;  // 0 or 1: the half that counts
   uint32_t reserved4[15];
   CommitRecord commit[2];
 
-  uint8_t reserved5[kPageBytes - 7 * 64];
+  uint8_t reserved5[kPageBytes - 9 * 64];
 };
 static_assert(sizeof(ArenaHeader) == kPageBytes);
 static_assert(offsetof(ArenaHeader, geometry) == 64);
@@ -257,11 +275,19 @@ struct RingHeader {
   // --- line 2: the daemon's ------------------------------------------------
   // drained[commit_index & 1] is the position up to which records are in the
   // file for good. 0: nothing yet, start at first_block's first record. Before
-  // it sets a released and drained ring to kFree, the daemon stores 0 to both,
-  // to `tail` (so that a new claim shows nothing until its own first record)
-  // and to `open_beyond` and the slots' ids (which it has counted).
+  // it sets a released and drained ring to kFree, the daemon stores 0 to
+  // `open_beyond` and the slots' ids (which it has counted), to `tail` (so that
+  // a new claim shows nothing until its own first record) and then to these: a
+  // released ring with a tail of 0 is one whose freeing was cut short.
   std::atomic<uint64_t> drained[2];
-  uint64_t reserved3[6];
+  // Generation of the last kSession record before drained[i], 0 before the
+  // first, or kRingDone, kRingBroken.
+  std::atomic<uint32_t> drained_session[2];
+  // `overflow`, `reentrant` and `lost_marks` when the session began.
+  uint64_t overflow_base;
+  uint64_t reentrant_base;
+  uint64_t lost_marks_base;
+  uint64_t reserved3[2];
 
   // --- line 3 ---------------------------------------------------------------
   uint64_t reserved4[8];

@@ -135,6 +135,38 @@ uint32_t ArenaView::rings_in_use() const {
                   geometry_.max_rings);
 }
 
+std::byte* ArenaView::daemon_area() const {
+  return map_.data() + kDaemonAreaOffset;
+}
+
+// A crash between a block's change of hands and the count of it leaves the
+// count off by one; clients that claim meanwhile make this one inexact by as
+// few.
+void ArenaView::mend_blocks_left(const std::vector<uint32_t>& sequence_of,
+                                 const std::vector<bool>& known) const {
+  uint32_t used = 0;
+  for (uint32_t block = 0; block < geometry_.block_count; ++block) {
+    const uint32_t owner = state(block).load(std::memory_order_acquire);
+    used += owner != 0 ? 1 : 0;
+    const uint32_t ring = (owner & ~kBlockLeft) - 1;
+    if ((owner & kBlockLeft) == 0 || ring >= known.size() || !known[ring]) {
+      continue;
+    }
+    BlockHeader header;
+    const bool behind =
+        read_block(block, 0, &header, sizeof(header)) &&
+        static_cast<int32_t>(header.sequence - sequence_of[ring]) < 0;
+    if (behind) {
+      free_block(ring, block);
+      --used;
+    } else {
+      state(block).store(ring + 1, std::memory_order_release);
+    }
+  }
+  const uint32_t counted = header().blocks_used.load(std::memory_order_relaxed);
+  header().blocks_used.fetch_add(used - counted, std::memory_order_relaxed);
+}
+
 RingHeader& ArenaView::ring(uint32_t index) const {
   return reinterpret_cast<RingHeader*>(map_.data() +
                                        geometry_.rings_offset)[index];
@@ -152,7 +184,8 @@ std::atomic<uint32_t>& ArenaView::state(uint32_t block) const {
 }
 
 bool ArenaView::owns(uint32_t ring, uint32_t block) const {
-  return state(block).load(std::memory_order_acquire) == ring + 1;
+  return (state(block).load(std::memory_order_acquire) & ~kBlockLeft) ==
+         ring + 1;
 }
 
 bool ArenaView::read_block(uint32_t block,
@@ -165,9 +198,20 @@ bool ArenaView::read_block(uint32_t block,
       bytes);
 }
 
+void ArenaView::mark_left(uint32_t ring, uint32_t block) const {
+  uint32_t owner = ring + 1;
+  state(block).compare_exchange_strong(owner,
+                                       owner | kBlockLeft,
+                                       std::memory_order_release,
+                                       std::memory_order_relaxed);
+}
+
 void ArenaView::free_block(uint32_t ring, uint32_t block) const {
   uint32_t owner = ring + 1;
+  uint32_t left = owner | kBlockLeft;
   if (!state(block).compare_exchange_strong(
+          left, 0, std::memory_order_release, std::memory_order_relaxed) &&
+      !state(block).compare_exchange_strong(
           owner, 0, std::memory_order_release, std::memory_order_relaxed)) {
     return;
   }

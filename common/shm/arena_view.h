@@ -10,7 +10,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
@@ -33,6 +35,7 @@ class ArenaView {
   [[nodiscard]] static Result<ArenaView> open(UniqueFd fd);
 
   ArenaHeader& header() const;
+  std::byte* daemon_area() const;
   const ArenaGeometry& geometry() const { return geometry_; }
   const uint8_t* token() const { return token_; }
   ClockKind clock_kind() const { return clock_kind_; }
@@ -53,8 +56,15 @@ class ArenaView {
                   void* to,
                   uint32_t bytes) const;
 
-  // Gives a block back to the pool when it is the ring's.
+  // A block that the next commit leaves behind, and, after that commit, back to
+  // the pool; neither does anything to a block that is not the ring's.
+  void mark_left(uint32_t ring, uint32_t block) const;
   void free_block(uint32_t ring, uint32_t block) const;
+  // What an earlier daemon died over: blocks marked left, of rings `known`, are
+  // freed when they stand before the block of that ring's `sequence_of`, and
+  // are the ring's again when not. Counts the used blocks anew.
+  void mend_blocks_left(const std::vector<uint32_t>& sequence_of,
+                        const std::vector<bool>& known) const;
 
   // ---- what NameReader needs ----------------------------------------------
   uint32_t names_published() const;

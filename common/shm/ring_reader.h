@@ -50,6 +50,7 @@ class RingReader {
     safe_position_ = position;
   }
   void close() { *this = RingReader(ring_); }
+  void break_off() { give_up(); }
 
   bool opened() const { return opened_; }
   bool broken() const { return broken_; }
@@ -67,6 +68,12 @@ class RingReader {
     note_safe();
   }
 
+  template <typename Mark>
+  void each_left_block(Mark&& mark) const {
+    for (size_t i = 0; i < safe_left_; ++i) {
+      mark(left_[i]);
+    }
+  }
   // Blocks that safe_position() has left; the caller frees them after its
   // commit. Empties the list.
   template <typename Free>
@@ -173,6 +180,7 @@ class RingReader {
     return true;
   }
 
+  // Only between pieces of args.
   void note_safe() {
     if (parts_id_ == 0) {
       safe_position_ = position_;
@@ -202,6 +210,13 @@ class RingReader {
         drop_parts();
         visitor.span(record);
       } else {
+        if (record.kind == kArgsPart && parts_id_ != record.id + 1) {
+          // What stands before these pieces is handed out whole.
+          drop_parts();
+          position_ = position_of(position_block(position_),
+                                  begin + static_cast<uint32_t>(at - scratch));
+          note_safe();
+        }
         other(record,
               {reinterpret_cast<const char*>(at) + sizeof(Record),
                bytes - sizeof(Record)},

@@ -223,7 +223,7 @@ PyObject* stop() {
   if (!held) {
     return nullptr;
   }
-  if (!is_active()) {
+  if (!is_active() && !recorder::can_stop_again()) {
     return raise(*py.PyExc_RuntimeError, kNotActive);
   }
   Ref path;

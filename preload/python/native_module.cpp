@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 
@@ -51,10 +50,6 @@ PyObject* embedded_source(PyObject*, PyObject* name) noexcept {
                                                        : py._Py_FalseStruct));
     return both.release();
   }
-  return none();
-}
-
-PyObject* nothing(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) noexcept {
   return none();
 }
 
@@ -115,12 +110,6 @@ PyMethodDef g_methods[] = {
      address(embedded_source),
      kMethodOneArg,
      "embedded_source(module)\n--\n\nIts (bytes, is_package), or None."},
-    {}};
-
-// What a call costs by itself: the baseline of tests/bench/python_bench.py.
-PyMethodDef g_bench_methods[] = {
-    {"no_op_start", address(nothing), kMethodFastKeywords, nullptr},
-    {"no_op_end", address(nothing), kMethodFastKeywords, nullptr},
     {}};
 
 // os.register_at_fork(after_in_child=after_fork), atexit.register(at_exit):
@@ -210,9 +199,7 @@ int execute(PyObject* module) noexcept {
       !register_callbacks(module)) {
     return -1;
   }
-  return std::getenv("SHP_BENCH") == nullptr
-             ? 0
-             : py.PyModule_AddFunctions(module, g_bench_methods);
+  return 0;
 }
 
 PyModuleDef_Slot g_slots[] = {{kModuleExec, reinterpret_cast<void*>(&execute)},

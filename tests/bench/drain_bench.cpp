@@ -82,6 +82,7 @@ double spans_per_second(const Load& load, LineSink& sink, int rounds) {
   start.ticks = 1'000'000;
   start.monotonic_ns = 86'400'000'000'000;
   Drain drain(*view, writer, spool, {1, 4242, start});
+  drain.begin();
   uint64_t ticks = start.ticks + 1000;
   uint64_t spans = 0;
   int64_t cpu = 0;

@@ -1,5 +1,6 @@
 """What a span costs in Python, as ratios of what it replaces and of a call that
-does nothing, all in one process and in turns.
+does nothing (no_op.c, compiled for the Python at hand), all in one process and
+in turns.
 
     python_bench.py [--small] [--check] [PYTHON]     PYTHON: default CPython 3.11
 
@@ -53,15 +54,22 @@ def load_predecessor(folder):
     return module
 
 
+def load_no_op(path):
+    from importlib.util import module_from_spec, spec_from_file_location
+    spec = spec_from_file_location("no_op", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def nothing():
     pass
 
 
 class Bench:
-    def __init__(self, predecessor, rounds, count):
+    def __init__(self, predecessor, no_op, rounds, count):
         import service_host_profiling as ours
-        from service_host_profiling import _native
-        self.ours, self.theirs, self.native = ours, predecessor, _native
+        self.ours, self.theirs, self.no_op = ours, predecessor, no_op
         self.rounds, self.count = rounds, count
         self.folder = tempfile.mkdtemp(prefix="shp-bench-")
         self.times = {}
@@ -79,10 +87,11 @@ class Bench:
         self.note(name, (spent + (stop if stop_counts else 0)) / self.count)
 
     def round(self):
-        ours, theirs, native = self.ours, self.theirs, self.native
-        nop = loop(PAIR)(start=native.no_op_start, end=native.no_op_end)
-        nop(2000)
-        self.note("no-op pair", timed(nop, self.count) / self.count)
+        ours, theirs = self.ours, self.theirs
+        if self.no_op is not None:
+            nop = loop(PAIR)(start=self.no_op.start, end=self.no_op.end)
+            nop(2000)
+            self.note("no-op pair", timed(nop, self.count) / self.count)
         off = loop(PAIR)(start=ours.span_start, end=ours.span_end)
         off(2000)
         self.note("pair, not recording", timed(off, self.count) / self.count)
@@ -121,7 +130,8 @@ def child(arguments):
     options = json.loads(arguments)
     predecessor = (load_predecessor(options["predecessor"])
                    if options["predecessor"] else None)
-    bench = Bench(predecessor, options["rounds"], options["count"])
+    no_op = load_no_op(options["no_op"]) if options["no_op"] else None
+    bench = Bench(predecessor, no_op, options["rounds"], options["count"])
     try:
         json.dump(bench.run(options["spans"]), sys.stdout)
     finally:
@@ -149,13 +159,29 @@ def report(times, spans):
     missed = 0
     for what, baseline, limit in TARGETS:
         if baseline not in times:
-            print(f"  {what} / {baseline}: the predecessor is not here")
+            print(f"  {what} / {baseline}: the baseline is not here")
             continue
         ratio = times[what] / times[baseline]
         missed += ratio > limit
         print(f"  {what} / {baseline}: {ratio:.3f} (target {limit:.3f})"
               + ("  MISSED" if ratio > limit else ""))
     return missed
+
+
+def compile_no_op(python, folder):
+    """The no-op module for this Python; None without its headers."""
+    from shp_testing import run
+    asked = run([python, "-c", "import sysconfig as s; "
+                 "print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'))"])
+    include, suffix = asked.stdout.split()
+    output = os.path.join(folder, "no_op" + suffix)
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_op.c")
+    built = run(["gcc", "-O2", "-shared", "-fPIC", "-I", include, source, "-o",
+                 output])
+    if built.returncode:
+        print(built.stderr.splitlines()[0])
+        return None
+    return output
 
 
 def main():
@@ -177,11 +203,12 @@ def main():
                "rounds": 3 if small else 15,
                "count": 20000 if small else 100000}
     with tempfile.TemporaryDirectory(prefix="shp-bench-") as folder:
+        options["no_op"] = compile_no_op(python, folder)
         with Daemon(folder) as daemon:
             result = run([python, __file__, "--child", json.dumps(options)],
                          env=traced_environment(
-                             daemon, SHP_BENCH=1,
-                             HOST_SERVICE_PROFILER_ENABLE=1), seconds=900)
+                             daemon, HOST_SERVICE_PROFILER_ENABLE=1),
+                         seconds=900)
     if result.returncode:
         sys.exit(result.stderr)
     print(python)

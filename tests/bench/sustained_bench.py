@@ -61,7 +61,7 @@ def metadata_of(path):
 
 def sustained(folder):
     with Daemon(folder) as daemon:
-        pid = daemon.process.pid
+        pid = daemon.worker()
         before = cpu_seconds(pid)
         done = subprocess.run(
             [BUILD / "tests/bench/rate_load", folder / "load", "2", str(RATE),

@@ -98,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   sample.ticks = 1000;
   sample.monotonic_ns = 1000;
   Drain drain(*view, writer, spool, {1, 7, sample});
+  drain.begin();
   while (size >= sizeof(uint32_t) + sizeof(uint64_t)) {
     for (int i = 0; i < 4 && size >= 12; ++i, data += 12, size -= 12) {
       Change change;

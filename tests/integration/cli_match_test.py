@@ -24,8 +24,14 @@ class Matching(Merge):
         self.expect(self.merge(), 1, None,
                     f"{ERROR}a.json: host files of several processes have pid "
                     "7: g.jsonl (host g, OS pid 7), h.jsonl (host h, OS pid "
-                    "7); settle it with --pid-map\n")
+                    "7); settle it with --pid-map, keyed by "
+                    '"HOST:PID"\n')
         self.assertEqual(path.read_bytes(), before)
+        # So does --pid-map.
+        self.expect(self.merge("--pid-map", '{"g:7": 7}', "--dry-run"), 0,
+                    "a.json: would put in 1 span from 1 host file, clock "
+                    "realtime, ±200 ns\nh.jsonl: matches no trace (pid 7, "
+                    "host h)\n", "")
         # The trace's own word settles it.
         path.write_bytes(trace(top={"host_name": "h.lan"}))
         self.expect(self.merge(), 0)
@@ -37,7 +43,10 @@ class Matching(Merge):
             made = session(spans=((start, 1),))
             made.extra = {"host_pid": outer, "pid_namespace": outer}
             self.put_host(f"{outer}.jsonl", made)
-        self.assertEqual(self.merge().returncode, 1)
+        self.expect(self.merge(), 1, None, f"{ERROR}a.json: host files of "
+                    "several processes have pid 7: 700.jsonl (host host-a, OS "
+                    "pid 700), 701.jsonl (host host-a, OS pid 701); settle it "
+                    "with --pid-map\n")
         self.expect(self.merge("--pid-map", '{"701": 7}'), 0)
         self.assertEqual(self.spans_of(path), [(7, 3000, 1)])
 
@@ -106,10 +115,26 @@ class Clocks(Merge):
         made = session(offset=0)
         self.put_host(made=made)
         self.expect(self.merge("--clock-offset-ns", "5000"), 0,
-                    "a.json: 1 span from 1 host file, clock offset (given)\n")
+                    "a.json: 1 span from 1 host file, clock offset +5000 ns, given\n")
         self.assertEqual(self.spans_of(path), [(7, 2005, 10)])
         self.expect(self.merge("--clock-offset-ns", '{"7": -1000}'), 0)
         self.assertEqual(self.spans_of(path), [(7, 1999, 10)])
+
+    def test_the_report_tells_source_offset_and_uncertainty(self):
+        self.put("a.json", trace())
+        self.put_host(made=session(offset=1000))
+        result = self.merge()
+        self.assertEqual(result.stdout, "a.json: 1 span from 1 host file, "
+                         "clock realtime +1000 ns, ±200 ns\n")
+
+    def test_null_is_not_given_as_in_the_predecessor(self):
+        path = self.put("a.json", trace())
+        self.put_host()
+        for option in ("--pid-map", "--clock-offset-ns", "--clock-anchors-ns"):
+            self.expect(self.merge(option, "null"), 0)
+            self.assertEqual(self.spans_of(path), [(7, 2000, 10)])
+        self.expect(self.merge("--clock-offset-ns", ""), 1, "",
+                    f"{ERROR}--clock-offset-ns is not valid JSON\n")
 
     def test_anchors_are_a_line(self):
         path = self.put("a.json", trace())
@@ -156,10 +181,12 @@ class Clocks(Merge):
                     "3000000 ns during the capture; give --clock-offset-ns "
                     "or --clock-anchors-ns\n")
 
-    def test_a_wall_clock_set_after_it_is_no_matter(self):
+    def test_a_wall_clock_set_after_it_is_said_and_no_matter(self):
         path = self.put("a.json", trace())
         self.put_host(made=self.stepped(at=15_000))
-        self.expect(self.merge(), 0)
+        self.expect(self.merge(), 0, None, f"{ERROR}warning: a.json: the wall "
+                    "clock of one.jsonl was set by 3000000 ns during its "
+                    "session, outside the capture\n")
         self.assertEqual(self.spans_of(path), [(7, 2000, 10)])
 
 

@@ -66,8 +66,11 @@ half.json.tmp: skipped: is a writer's unfinished file
 link.json: skipped: is a link
 memory.json: skipped: is JSON without traceEvents
 merged.json: skipped: has names for pids (merged already by another tool)
+named.json/inner.txt: skipped: is not JSON
+notes.txt: skipped: is not JSON
 other.json: skipped: no host file of pid 9
 rows.json: skipped: is a JSON array of other things than events
+x.pickle: skipped: is a pickle
 z.jsonl: matches no trace (pid 55, host host-a)
 """, "")
 
@@ -132,9 +135,9 @@ z.jsonl: matches no trace (pid 55, host host-a)
             {"trace": "a.json", "outcome": "merged", "kind": "kineto base",
              "base_ns": BASE, "rank": None, "host_pids": [7],
              "window_ns": [BASE + 1_000_000, BASE + 9_000_000],
-             "output": str(self.torch / "a.json"), "pid": 7, "spans": 1,
+             "output": str(self.torch / "a.json"), "spans": 1,
              "async": 0, "unfinished": 0, "marks": 0, "replaced_events": 1,
-             "hosts": [{"path": str(self.host / "one.jsonl"),
+             "hosts": [{"path": str(self.host / "one.jsonl"), "pid": 7,
                         "clock": {"source": "realtime",
                                   "offset_ns": BASE - 5_000_000_000,
                                   "uncertainty_ns": 200}}],

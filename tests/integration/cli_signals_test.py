@@ -42,6 +42,18 @@ class Signals(RunCase):
         out, _ = process.communicate(timeout=30 * SLOW)
         self.assertEqual(out, "got SIGTERM\n")
 
+    def test_ignored_at_start_reach_a_program_that_handles_them(self):
+        # As in the background of a shell without job control.
+        for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
+            number = getattr(signal, name)
+            process = self.start(
+                sys.executable, self.script(SLEEPER), name,
+                preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=40 * SLOW)
+            self.assertEqual(out, f"got {name}\n")
+
     def test_stop_and_continue_are_passed_on(self):
         # A group in our session: the kernel keeps SIGTSTP from orphaned ones.
         process = self.start(sys.executable, self.script(SLEEPER), "SIGTERM",

@@ -6,11 +6,13 @@ Driven by a client made by hand from the contract (arena_client.py).
 import json
 import os
 import struct
+import sys
 import time
 
 from arena_client import Arena, FREE, OK, OPEN_BEYOND, OVERFLOW, Ring, STATE
 from daemon_testing import DaemonCase
-from shp_testing import SLOW, main, pending_paths, published, wait_for
+from shp_testing import (SLOW, SOURCE, main, pending_paths, published, run,
+                         wait_for)
 
 
 class Sessions(DaemonCase):
@@ -52,6 +54,29 @@ class Sessions(DaemonCase):
             self.assertEqual(len(lines.readline()), 8192)
             self.assertIn({"type": "thread", "tid": os.getpid(),
                            "name": "pyworker"}, map(json.loads, lines))
+
+    def test_a_client_of_another_time_namespace_keeps_its_own_clock(self):
+        daemon = self.daemon()
+        code = ("import sys; from arena_client import Client\n"
+                "client = Client(sys.argv[1])\n"
+                "assert client.start(sys.argv[2]).code == 0\n"
+                "client.rings[0].span('there')\n"
+                "assert client.stop().written == 1\n")
+        command = ["unshare", "--time", "--monotonic", "5000", sys.executable,
+                   "-c", code, daemon.socket, self.out]
+        before = time.monotonic_ns()
+        result = run(command, env={"PYTHONPATH": str(SOURCE / "tests" /
+                                                     "support")})
+        if "unshare" in result.stderr:
+            self.skipTest(result.stderr.strip())
+        self.assert_ok(result)
+        file = self.one_file()
+        ahead = 5000 * 10**9
+        for clock in [file.metadata["start_monotonic_ns"],
+                      file.spans[0]["start_ns"],
+                      *(c["monotonic_ns"] for c in file.clocks)]:
+            self.assertLess(before + ahead, clock)
+            self.assertLess(clock, time.monotonic_ns() + ahead)
 
     def test_one_process_records_again_and_again(self):
         client = self.client(self.daemon(), rings=2)
@@ -183,7 +208,7 @@ class Sessions(DaemonCase):
         answer = client.stop()
         self.assertEqual((answer.written, answer.dropped),
                          (blocks * per_block + 1, 0))
-        with open(f"/proc/{daemon.process.pid}/status") as status:
+        with open(f"/proc/{daemon.worker()}/status") as status:
             peak = next(int(line.split()[1]) for line in status
                         if line.startswith("VmHWM"))
         if SLOW == 1:

@@ -1,8 +1,9 @@
 """Every trace of the collection through `shp merge-dir`.
 
-One row a file: what becomes of it and why. What the report says of an accepted
-one (base, processes, rank, window) is compared with what Python's json finds, and
-the merged file is read by it too: the spans stand where they were put, every
+One row a file (support/trace_table.py): what becomes of it and why. An accepted
+one's kind, base, processes, rank and window are in the row, and what the report
+says and what Python's json finds are both compared with it. The merged file is
+read by Python's json too: the spans stand where they were put, every
 other byte is as it was, none overlaps another in part, and a second run changes
 nothing. The files lie beside the checkout (SHP_TRACES); a few small ones are in
 golden/traces, so that a checkout by itself tests the main ones.
@@ -12,78 +13,15 @@ import json
 import os
 import pathlib
 import shutil
-import unittest
 
 import trace_check
 from host_files import HostSession
 from shp_testing import Case, SHP, SOURCE, clean_environment, main, run
+from trace_table import Merged, TABLE
 
 TRACES = pathlib.Path(os.environ.get(
     "SHP_TRACES", SOURCE.parent / "shared" / "traces"))
 GOLDEN = SOURCE / "tests" / "golden" / "traces"
-
-MERGED = None
-NOT_TRACE = "is JSON without traceEvents"
-NO_HOST = "has no process of the host in it"
-
-# Path: the reason why it is not merged, or MERGED.
-TABLE = {
-    "ascend/level0/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json":
-        MERGED,
-    "ascend/level0/rank0_ascend_pt/profiler_info_0.json": NOT_TRACE,
-    "ascend/level0/rank0_ascend_pt/profiler_metadata.json": NOT_TRACE,
-    "ascend/level0/rank1_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json":
-        MERGED,
-    "ascend/level0/rank1_ascend_pt/profiler_info_1.json": NOT_TRACE,
-    "ascend/level0/rank1_ascend_pt/profiler_metadata.json": NOT_TRACE,
-    "ascend/old-decimal-pids/trace_view.json": MERGED,
-    "ascend/tiny-heatmap/trace_view.json": NO_HOST,
-    "ascend/tiny-meta-only/trace_view_tiny.json": NO_HOST,
-    "ascend-meta/2023-no-start_info/profiler_info_0.json": NOT_TRACE,
-    "ascend-meta/PROF_msconfig/host/end_info": NOT_TRACE,
-    "ascend-meta/PROF_msconfig/host/host_start.log":
-        "is a JSON array of other things than events",
-    "ascend-meta/PROF_msconfig/host/info.json": NOT_TRACE,
-    "ascend-meta/PROF_msconfig/host/sample.json": NOT_TRACE,
-    "ascend-meta/PROF_msconfig/host/start_info": NOT_TRACE,
-    "ascend-meta/torch_npu-2.7.1/profiler_info_0.json": NOT_TRACE,
-    "ascend-meta/torch_npu-2.7.1/profiler_info_1.json": NOT_TRACE,
-    "ascend-meta/torch_npu-2.7.1/profiler_metadata.json": NOT_TRACE,
-    "broken/kineto-issue-105-inf.json": NO_HOST,
-    "broken/kineto-pr-1459-unescaped-quote.json":
-        "byte 103: no comma after an event's value (unescaped quote?)",
-    "broken/pytorch-issue-121219-replacement-chars.json": MERGED,
-    "broken/pytorch-issue-33961-legacy-exporter.json":
-        "byte 306: event's key does not start with a quote",
-    "broken/pytorch-issue-98432-windows-backslash.json": MERGED,
-    "decoys/benchmark_simple_add_et.json.gz": NOT_TRACE,
-    "decoys/cpu_op_map_trace1.json": NOT_TRACE,
-    "kineto-1.8.1/resnet50_profiler_api_num_workers_4.worker0.pt.trace"
-    ".json.gz": MERGED,
-    "kineto-1.9/gpu_metrics_input.json": MERGED,
-    "kineto-abs-us/backward_thread.json": MERGED,
-    "kineto-abs-us/benchmark_result_924719_1679055439_trace.json.gz": MERGED,
-    "kineto-abs-us/benchmark_simple_add_trace.json.gz": MERGED,
-    "kineto-abs-us/event_sync_trace.json.gz": MERGED,
-    "kineto-abs-us/large/df_index_resolver.json.gz": MERGED,
-    "kineto-abs-us/sampled/sampled_rank-0.json.gz": MERGED,
-    "kineto-abs-us/sampled/sampled_rank-1.json.gz": MERGED,
-    "kineto-abs-us-frac/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz": MERGED,
-    "kineto-base-first/b200_eager_trace.json.gz": MERGED,
-    "kineto-base-last/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz": MERGED,
-    "kineto-base-last/triton_example.json.gz": MERGED,
-    "rewritten/h100_bert-small-uncased__1016001.json.gz": MERGED,
-    "rocm/mi210_gpu_only_trace.json.gz": MERGED,
-    "rocm/mi250_minitoy_train_ROCm6_2_kineto.json.gz": MERGED,
-    "rocm/normalization_layer_test.json.gz": MERGED,
-    "sglang/capture_traces/execution_details.json":
-        'is a JSON array whose objects have no "ph"',
-    "sglang/sglang_Qwen3-8B_decode.json.gz": MERGED,
-    "vllm/graph_execution.json.gz": MERGED,
-}
-TABLE.update({
-    f"multirank-dlrm8/worker{n}_step_12.16941282015{ms}.pt.trace.json": MERGED
-    for n, ms in enumerate((45, 56, 54, 57, 47, 49, 53, 53))})
 
 
 def clock_offset(capture):
@@ -105,6 +43,7 @@ class Placed:
         base = facts.base or 0
         begin, end = (base + t for t in facts.window)
         self.base, self.grain, self.pid = base, facts.grain, pid
+        self.tids = facts.tids[str(pid)]
         self.slices, self.pairs = [], []
         length = end - begin
         self.session = HostSession(pid, begin - 10**9, end + 10**9,
@@ -129,7 +68,7 @@ class Placed:
                to_grain(start + duration, self.grain) - self.base, args or {})
         (self.pairs if pair else self.slices).append(row)
 
-    def check(self, test, events, facts):
+    def check(self, test, events):
         test.assertTrue(all(e["cat"] == trace_check.OURS for e in events))
         found = sorted(
             (e["name"], trace_check.ns(e["ts"]),
@@ -138,7 +77,7 @@ class Placed:
         test.assertEqual(found, sorted(self.slices))
         self.check_pairs(test, events)
         test.assertEqual(trace_check.partial_overlaps(events), [])
-        real = facts.tids[str(self.pid)]
+        real = self.tids
         for tid in {e["tid"] for e in events}:
             test.assertTrue(1 <= tid < 2**32 and tid != self.pid)
             test.assertNotIn(str(tid), real)
@@ -149,8 +88,8 @@ class Placed:
         test.assertEqual({str(e["pid"]) for e in events}, {str(self.pid)})
 
     def check_pairs(self, test, events):
-        begins = {e["id"]: e for e in events if e["ph"] == "b"}
-        ends = {e["id"]: e for e in events if e["ph"] == "e"}
+        begins = {e["id2"]["local"]: e for e in events if e["ph"] == "b"}
+        ends = {e["id2"]["local"]: e for e in events if e["ph"] == "e"}
         test.assertEqual(set(begins), set(ends))
         found = sorted((b["name"], trace_check.ns(b["ts"]),
                         trace_check.ns(ends[i]["ts"]), b["args"])
@@ -166,21 +105,25 @@ class Traces(Case):
                      env=clean_environment(), seconds=300)
         return result, json.loads(result.stdout) if result.stdout else None
 
-    def check_merged(self, name, report, before, facts, placed):
+    def check_facts(self, row, facts, report):
+        """The row, what Python's json finds, and what our report says."""
+        self.assertEqual((row.base, row.hosts, row.window),
+                         (facts.base, facts.hosts, facts.window))
+        base = row.base or 0
+        self.assertEqual(
+            (report["kind"], report["base_ns"], report["host_pids"],
+             report["rank"], report["window_ns"]),
+            (row.kind, row.base, row.hosts, row.rank,
+             [base + t for t in row.window]))
+
+    def check_merged(self, name, report, before, placed):
         self.assertEqual(report["outcome"], "merged", report)
-        self.assertEqual(report["base_ns"], facts.base)
-        self.assertEqual(report["host_pids"], facts.hosts)
-        base = facts.base or 0
-        self.assertEqual(report["window_ns"],
-                         [base + t for t in facts.window])
-        if not report["kind"] == "ascend":
-            self.assertEqual(report["rank"], facts.rank)
         merged = self.out / name
         after = trace_check.read_bytes(merged)
         self.assertEqual(merged.read_bytes()[:2] == b"\x1f\x8b",
                          name.endswith(".gz"))
         events = trace_check.inserted(before, after)
-        placed.check(self, events, facts)
+        placed.check(self, events)
         self.assertEqual(report["spans"],
                          len(placed.slices) + len(placed.pairs))
         trace_check.parse(after)
@@ -192,7 +135,7 @@ class Traces(Case):
         self.assertEqual(again["traces"][0]["replaced_events"], len(events))
         self.assertEqual(merged.read_bytes(), first)
 
-    def check_file(self, root, name, reason):
+    def check_file(self, root, name, expected):
         torch = self.folder / "torch"
         source = root / name
         keep = source.parent
@@ -203,7 +146,7 @@ class Traces(Case):
         relative = str(source.relative_to(keep))
         host = self.folder / "host"
         placed = facts = before = None
-        if reason is MERGED:
+        if isinstance(expected, Merged):
             before = trace_check.read_bytes(source)
             facts = trace_check.Facts(trace_check.parse(before))
             placed = Placed(facts, facts.hosts[0], clock_offset(keep))
@@ -214,11 +157,12 @@ class Traces(Case):
                                     "--output-dir", self.out)
         rows = {t["trace"]: t for t in report["traces"]}
         row = rows[relative]
-        if reason is MERGED:
-            self.check_merged(relative, row, before, facts, placed)
+        if isinstance(expected, Merged):
+            self.check_facts(expected, facts, row)
+            self.check_merged(relative, row, before, placed)
         else:
             self.assertNotEqual(row["outcome"], "merged")
-            self.assertIn(reason, row["reason"])
+            self.assertEqual(row["reason"], expected)
             self.assertEqual(result.returncode, 1)
         for path in (self.folder / "untouched").rglob("*"):
             if path.is_file():

@@ -2,7 +2,6 @@
 
 import random
 import sys
-import unittest
 
 from shp_pythons import pythons
 from shp_testing import Case, main, run, traced_environment

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import sys
-import unittest
 
 from shp_pythons import pythons
 from shp_testing import Case, main, run, traced_environment

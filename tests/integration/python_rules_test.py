@@ -2,10 +2,8 @@
 ours installed and not preloaded, and the predecessor, on every CPython here."""
 
 import json
-import os
 import pathlib
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 

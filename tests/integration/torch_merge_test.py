@@ -27,7 +27,7 @@ import os
 import statistics
 import sys
 
-from shp_testing import (Case, HostFile, SHP, SOURCE, SLOW, clean_environment,
+from shp_testing import (Case, HostFile, SHP, SOURCE, clean_environment,
                          closed_paths, main, run, torch_python,
                          traced_environment)
 

@@ -4,9 +4,7 @@
 # and the fuzzers for a short while. Ends with "N passed, N failed".
 #
 # SHP_FUZZ_S  seconds for each fuzzer (default 10)
-# SHP_FUZZERS which of them search with libFuzzer (default: those of the daemon;
-#             set but empty: every test there; the others run over seeds and
-#             mutations of them under ASan)
+# SHP_FUZZERS which of them search with libFuzzer (default: all)
 # SHP_SUITES  which of "plain asan asan-all tsan fuzz" to run (default: all but
 #             asan-all, which is every suite under ASan and UBSan: an hour)
 set -uo pipefail
@@ -107,8 +105,7 @@ fuzz() {
   CC=clang CXX=clang++ CXXFLAGS=-fsanitize=fuzzer-no-link \
     set_up build-fuzz --buildtype=debug -Doptimization=1 -Dfuzz=true \
     -Db_sanitize=address,undefined -Db_lundef=false &&
-    suites build-fuzz ${SHP_FUZZERS-json_text_fuzz message_codec_fuzz \
-      ring_reader_fuzz drain_fuzz}
+    suites build-fuzz --suite fuzz ${SHP_FUZZERS-}
 }
 
 say "packages"

@@ -234,8 +234,13 @@ class Daemon:
             assert status == expect, (status, self.log.read_text())
 
     def kill(self):
-        self.process.kill()
+        """All of it, with what would start it again."""
+        kill_group(self.process)
         self.process.wait()
+
+    def worker(self):
+        """The pid of the process that does the work."""
+        return self.status()["worker_pid"]
 
     def __enter__(self):
         return self.start()
@@ -323,4 +328,8 @@ def compile_program(source, output, *flags, cxx=False):
 
 
 def main():
+    # A shell ignores these for what it runs in the background; programs that
+    # the tests start should find them as in the foreground.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     unittest.main(verbosity=1)

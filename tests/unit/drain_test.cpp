@@ -5,90 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test_arena.h"
+#include "tests/support/drain_fixture.h"
 
 namespace shp {
 namespace {
 
-using test::TestArena;
-using test::TestRing;
-
-class StringSink : public LineSink {
- public:
-  bool write(std::string_view bytes) override {
-    text += bytes;
-    return true;
-  }
-  std::string text;
-};
-
-ClockSample at(int64_t ns) {
-  ClockSample sample;
-  sample.ticks = static_cast<uint64_t>(ns);
-  sample.monotonic_ns = ns;
-  return sample;
-}
-
-// A session of generation 3 that began at 1000 ns, over a monotonic clock so
-// that ticks are nanoseconds.
-struct Fixture {
-  TestArena arena;
-  test::TemporaryDirectory directory;
-  uint32_t step = arena.add_name("step");
-  StringSink sink;
-  LineWriter writer{sink};
-  DeferredSpool spool{directory.fd.get()};
-  ArenaView view;
-  std::unique_ptr<Drain> drain;
-
-  explicit Fixture(bool begin = true) {
-    view = std::move(*ArenaView::open(arena.fd()));
-    if (begin) {
-      start();
-    }
-  }
-  void start(uint32_t generation = 3) {
-    drain = std::make_unique<Drain>(
-        view, writer, spool, Drain::Settings{generation, 7, at(1000)});
-  }
-  void round(int64_t now_ns) {
-    drain->see_tails();
-    drain->round(at(now_ns));
-    writer.flush();
-    drain->commit(sink.text.size());
-  }
-  void finish(int64_t stop_ns) {
-    drain->begin_finish(at(stop_ns));
-    drain->see_tails();
-    drain->round(at(stop_ns));
-    drain->end_finish();
-    writer.flush();
-    drain->commit(sink.text.size());
-  }
-  // Span lines as "tid:start+duration" and their args when they have some.
-  std::vector<std::string> spans() const {
-    std::vector<std::string> out;
-    size_t from = 0;
-    while ((from = sink.text.find("{\"type\":\"span\"", from)) !=
-           std::string::npos) {
-      const size_t end = sink.text.find('\n', from);
-      const std::string line = sink.text.substr(from, end - from);
-      const std::string args = field(line, "args", line.size() - 1);
-      out.push_back(field(line, "tid") + ":" + field(line, "start_ns") + "+" +
-                    field(line, "duration_ns") + (args == "{}" ? "" : args));
-      from = end;
-    }
-    return out;
-  }
-  static std::string field(const std::string& line,
-                           const std::string& key,
-                           size_t end = 0) {
-    const size_t begin = line.find("\"" + key + "\":") + key.size() + 3;
-    return line.substr(begin, (end != 0 ? end : line.find(',', begin)) - begin);
-  }
-};
-using Lines = std::vector<std::string>;
+using namespace test;
 
 TEST_CASE("spans of a session become lines, ring by ring") {
   Fixture f;
@@ -131,6 +53,32 @@ TEST_CASE("a later session goes on where the earlier one's drain stopped") {
   f.start(4);
   f.round(3000);
   CHECK(f.spans() == Lines{"100:1100+100", "100:1300+100"});
+}
+
+TEST_CASE("a ring that is idle for a session is gone on with in the next") {
+  Fixture f;
+  TestRing idle(f.arena, 0, 11);
+  TestRing busy(f.arena, 1, 12);
+  idle.session(3);
+  // Into its second block, so that the first one goes back to the pool.
+  for (int i = 0; i < 1500; ++i) {
+    idle.span(f.step, 1100, 1200);
+  }
+  f.finish(2000);
+  f.start(4);
+  busy.session(4);
+  for (int i = 0; i < 3; ++i) {
+    busy.span(f.step, 1300, 1400);
+    f.round(3000 + i);
+  }
+  f.finish(4000);
+  f.start(5);
+  idle.session(5);
+  idle.span(f.step, 1500, 1600);
+  f.round(5000);
+  CHECK(f.drain->broken_rings() == 0);
+  CHECK(f.spans().size() == 1504);
+  CHECK(f.spans().back() == "11:1500+100");
 }
 
 TEST_CASE("spans outside the session are counted and not written") {
@@ -257,7 +205,6 @@ TEST_CASE("a commit names the file's length and every ring's position") {
   CHECK(half == 1 - before);
   CHECK(f.arena.header().commit[half].file_bytes == f.sink.text.size());
   CHECK(f.arena.header().commit[half].written_spans == 1);
-  CHECK(f.arena.header().commit[half].next_id == 2);
   CHECK(f.arena.ring(0).drained[half] == one.tail());
   CHECK(f.arena.ring(1).drained[half] == two.tail());
   // Only ring 1 moves; the other half must know ring 0's position too.

@@ -38,12 +38,13 @@ TEST_CASE("a slice has the file's base and pid as they are written there") {
 TEST_CASE("an async pair shares an id, its own track") {
   std::string out;
   append_async_pair(out, {}, {"\"7\"", 8}, 31, "\"a\"", 1'000, 2'000, "{}");
-  CHECK(out ==
-        R"({"ph":"b","cat":"shp","name":"a","pid":"7","tid":8,"id":"0x1f",)"
-        R"("ts":1.000,"args":{}})"
-        ",\n"
-        R"({"ph":"e","cat":"shp","name":"a","pid":"7","tid":8,"id":"0x1f",)"
-        R"("ts":2.000})");
+  CHECK(
+      out ==
+      R"({"ph":"b","cat":"shp","name":"a","pid":"7","tid":8,"id2":{"local":"0x1f"},)"
+      R"("ts":1.000,"args":{}})"
+      ",\n"
+      R"({"ph":"e","cat":"shp","name":"a","pid":"7","tid":8,"id2":{"local":"0x1f"},)"
+      R"("ts":2.000})");
 }
 
 TEST_CASE("where times are strings ours are too") {

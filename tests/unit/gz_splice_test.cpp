@@ -137,6 +137,24 @@ TEST_CASE("members are inflated one after the other, padding is no member") {
   CHECK(inflated(gz(text, 0, 0)) == text);
 }
 
+// The file is read in pieces; every shift lets another bit of a block, its end
+// too, be the first of the second piece.
+TEST_CASE("a block may end anywhere around the end of a piece") {
+  std::string text;
+  uint32_t state = 1;
+  while (text.size() < 300'000) {
+    state = state * 1'664'525 + 1'013'904'223;
+    text += static_cast<char>('a' + (state >> 24) % 26);
+  }
+  const std::string plain = gz(text, 1'500);
+  for (size_t shift = 0; shift < 1'000; shift += 3) {
+    std::string named = plain;
+    named[3] = 8;  // FNAME
+    named.insert(10, std::string(shift, 'n') + '\0');
+    REQUIRE(inflated(named) == text);
+  }
+}
+
 TEST_CASE("a damaged or cut off gz file is an error with its byte") {
   const std::string file = gz(events("cpu_op", 500));
   const std::string bytes = std::to_string(file.size());

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <charconv>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,32 @@ TEST_CASE("integers are read exactly or not at all") {
        {"", "-", "1.0", "1e3", "007", "9223372036854775808", "1 ", "true"}) {
     CAPTURE(text);
     CHECK_FALSE(json_int(text));
+  }
+}
+
+TEST_CASE("integers of any length are what the standard library reads") {
+  for (size_t digits = 1; digits <= 21; ++digits) {
+    for (size_t odd = 0; odd <= digits; ++odd) {
+      for (const char c : std::string("0159/:;@ \xb5,")) {
+        std::string text =
+            std::string("123456789987654321999").substr(0, digits);
+        text.insert(odd, 1, c);
+        CAPTURE(text);
+        int64_t expected = 0;
+        const auto [behind, problem] =
+            std::from_chars(text.data(), text.data() + text.size(), expected);
+        const char* at = text.data();
+        const std::optional<int64_t> got =
+            scan_json_int(at, text.data() + text.size());
+        const bool good = problem == std::errc() &&
+                          !(text[0] == '0' && behind - text.data() > 1);
+        REQUIRE(got.has_value() == good);
+        if (good) {
+          CHECK(*got == expected);
+          CHECK(at == behind);
+        }
+      }
+    }
   }
 }
 

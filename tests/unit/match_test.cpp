@@ -30,6 +30,12 @@ TraceFacts trace(std::vector<int64_t> pids, const char* host_name) {
 
 using Found = std::vector<size_t>;
 
+// The host files of the only process that was matched.
+Found found(const TraceFacts& facts, const std::vector<HostFacts>& hosts) {
+  const Match match = match_trace(facts, hosts);
+  return match.processes.size() == 1 ? match.processes[0].hosts : Found{};
+}
+
 }  // namespace
 
 TEST_CASE("a trace gets the host files of its pid that overlap it in time") {
@@ -39,13 +45,13 @@ TEST_CASE("a trace gets the host files of its pid that overlap it in time") {
                                         host("d", 7, "h", 3'001, 4'000)};
   const Match match = match_trace(trace({7}, ""), hosts);
   CHECK(match.problem.empty());
-  CHECK(match.pid == 7);
-  CHECK(match.hosts == Found{0, 2});
+  REQUIRE(match.processes.size() == 1);
+  CHECK(match.processes[0].pid == 7);
+  CHECK(match.processes[0].hosts == Found{0, 2});
 }
 
 TEST_CASE("touching windows overlap") {
-  CHECK(match_trace(trace({7}, ""), {host("a", 7, "h", 0, 1'000)}).hosts ==
-        Found{0});
+  CHECK(found(trace({7}, ""), {host("a", 7, "h", 0, 1'000)}) == Found{0});
   CHECK(match_trace(trace({7}, ""), {host("a", 7, "h", 0, 999)}).problem ==
         "pid 7 does not overlap in time with a (host h, OS pid 7)");
 }
@@ -74,12 +80,11 @@ TEST_CASE("two processes of one pid are an ambiguity") {
   CHECK(hosts.ambiguous);
   CHECK(hosts.problem ==
         "host files of several processes have pid 7: a (host g, OS pid 7), b "
-        "(host h, OS pid 7); settle it with --pid-map");
+        "(host h, OS pid 7); settle it with --pid-map, keyed by \"HOST:PID\"");
   // The trace's own host name settles it.
-  CHECK(match_trace(
-            trace({7}, "h"),
-            {host("a", 7, "g", 0, 1'100), host("b", 7, "h", 1'500, 1'600)})
-            .hosts == Found{1});
+  CHECK(found(trace({7}, "h"),
+              {host("a", 7, "g", 0, 1'100), host("b", 7, "h", 1'500, 1'600)}) ==
+        Found{1});
   // Sessions of one process do not overlap.
   CHECK(match_trace(
             trace({7}, ""),
@@ -96,14 +101,21 @@ TEST_CASE("what --pid-map names goes first") {
   std::vector<HostFacts> hosts = {host("a", 7, "h", 0, 1'100),
                                   host("b", 7, "h", 1'050, 1'600)};
   hosts[1].mapped = true;
-  CHECK(match_trace(trace({7}, ""), hosts).hosts == Found{1});
+  CHECK(found(trace({7}, ""), hosts) == Found{1});
 }
 
-TEST_CASE("every host process of the trace is tried, the likeliest first") {
-  const Match match =
-      match_trace(trace({7, 9}, ""),
-                  {host("a", 9, "h", 0, 9'000), host("b", 8, "h", 0, 9'000)});
-  CHECK(match.pid == 9);
-  CHECK(match.hosts == Found{0});
+TEST_CASE("every host process of the trace gets its own, the likeliest first") {
+  const std::vector<HostFacts> hosts = {host("a", 9, "h", 0, 9'000),
+                                        host("b", 8, "h", 0, 9'000),
+                                        host("c", 7, "h", 0, 9'000)};
+  const Match match = match_trace(trace({7, 10, 9}, ""), hosts);
   CHECK(match.problem.empty());
+  REQUIRE(match.processes.size() == 2);
+  CHECK(match.processes[0].pid == 7);
+  CHECK(match.processes[0].hosts == Found{2});
+  CHECK(match.processes[1].pid == 9);
+  CHECK(match.processes[1].hosts == Found{0});
+  // None at all: why not, of the likeliest.
+  CHECK(match_trace(trace({1, 2}, ""), hosts).problem ==
+        "no host file of pid 1");
 }
