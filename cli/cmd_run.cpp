@@ -47,6 +47,7 @@ struct RunOptions {
   std::string directory = "shp-out";
   std::string socket;
   std::vector<std::string> trace;
+  std::vector<std::string> inject;
   double wait_s = 30;
   bool quiet = false;
   std::vector<std::string> command;
@@ -164,6 +165,13 @@ Environment Run::environment() const {
       changes.emplace_back("SHP_LOG", "1");
     }
   }
+  std::string inject;
+  for (const std::string& api : options_.inject) {
+    inject += (inject.empty() ? "" : ",") + api;
+  }
+  if (!inject.empty()) {
+    changes.emplace_back("SHP_INJECT", inject);
+  }
   return with_variables(environ, changes);
 }
 
@@ -276,6 +284,13 @@ void add_run(CLI::App& app, int& status) {
       ->type_name("FILE|PRESET,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  verb->add_option("--inject",
+                   options->inject,
+                   "Record what programs tell these: nvtx, itt, mstx")
+      ->type_name("API,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"nvtx", "itt", "mstx"}));
   verb->add_option("--wait",
                    options->wait_s,
                    "Seconds to wait for the daemon to publish, at most")

@@ -9,7 +9,7 @@ import pathlib
 import unittest
 
 from shp_pythons import pythons
-from shp_testing import (Case, LIBRARY, SOURCE, clean_environment,
+from shp_testing import (Case, LIBRARY, SHP, SOURCE, clean_environment,
                          compile_program, main, published, run, sanitizers,
                          traced_environment)
 
@@ -136,6 +136,18 @@ class Copies(Case):
         self.assertIn("undefined symbol: InitializeInjectionNvtx2",
                       result.stderr)
         self.check_ours()
+
+
+    def test_by_shp_run(self):
+        result = run([SHP, "run", "-q", "-o", self.out, "--inject", "nvtx,itt",
+                      "--", self.program, *self.copies],
+                     env=clean_environment())
+        self.assert_ok(result)
+        self.check_ours()
+        wrong = run([SHP, "run", "--inject", "nvtz", "true"],
+                    env=clean_environment())
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--inject: nvtz not in {nvtx,itt,mstx}", wrong.stderr)
 
 
 HEADERS_PROGRAM = r"""

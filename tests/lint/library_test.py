@@ -11,7 +11,8 @@ from shp_testing import LIBRARY, main, sanitizers
 MAY_NEED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
             "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 NEWEST_GLIBC = (2, 34)
-MAY_EXPORT = re.compile(r"^(shp_\w+|PyInit_\w+|InitializeInjection\w*)$")
+MAY_EXPORT = re.compile(r"^(shp_\w+|PyInit_\w+|InitializeInjection\w*|"
+                        r"InitInjectionMstx|__itt_api_init)$")
 
 # Calls that could end, silence or reshape the program that we are in.
 MUST_NOT_CALL = {"abort", "exit", "pthread_create", "signal", "system",
