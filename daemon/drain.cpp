@@ -49,7 +49,13 @@ Drain::Ring& Drain::ring_at(uint32_t index) {
     rings_.emplace_back(next);
     rings_.back().exists = arena_.ring_exists(next);
   }
-  return rings_[index];
+  // A thread that claimed a later ring may have raised rings_high before the
+  // thread of this one populated it: looked for until it is there.
+  Ring& ring = rings_[index];
+  if (!ring.exists) [[unlikely]] {
+    ring.exists = arena_.ring_exists(index);
+  }
+  return ring;
 }
 
 void Drain::see_tails() {

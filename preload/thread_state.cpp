@@ -46,16 +46,23 @@ uint32_t claim_ring(ClientArena& arena) {
       return i;
     }
   }
-  const uint32_t index =
-      g_process.next_ring.fetch_add(1, std::memory_order_relaxed);
-  if (index >= arena.geometry.max_rings ||
-      !populate(&arena.rings[index], sizeof(RingHeader))) {
-    g_process.next_ring.fetch_sub(1, std::memory_order_relaxed);
-    return kNoBlock;
+  for (;;) {
+    const uint32_t index =
+        g_process.next_ring.fetch_add(1, std::memory_order_relaxed);
+    if (index >= arena.geometry.max_rings ||
+        !populate(&arena.rings[index], sizeof(RingHeader))) {
+      g_process.next_ring.fetch_sub(1, std::memory_order_relaxed);
+      return kNoBlock;
+    }
+    // A thread with a later ring may have raised rings_high already, and a
+    // third one have found this one free in its search.
+    uint32_t expected = kFree;
+    if (arena.rings[index].state.compare_exchange_strong(
+            expected, kClaimed, std::memory_order_acquire)) {
+      note_ring_used(header, index);
+      return index;
+    }
   }
-  arena.rings[index].state.store(kClaimed, std::memory_order_relaxed);
-  note_ring_used(header, index);
-  return index;
 }
 
 void describe_thread(RingHeader& ring) {

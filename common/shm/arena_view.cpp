@@ -1,12 +1,17 @@
 #include "common/shm/arena_view.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace shp {
 namespace {
@@ -122,6 +127,12 @@ Result<ArenaView> ArenaView::open(UniqueFd fd) {
   view.map_ = MappedFd::map(view.fd_.get(), view.geometry_.names_offset);
   if (!view.map_) {
     return errno_error("arena: mmap", errno);
+  }
+  // The daemon's own page is the one that no client has touched: a lack of
+  // memory is an error here, not a signal later. EINVAL: before Linux 5.14.
+  if (madvise(view.daemon_area(), kPageBytes, MADV_POPULATE_WRITE) != 0 &&
+      errno != EINVAL) {
+    return errno_error("arena: no memory for the daemon's page", errno);
   }
   return view;
 }

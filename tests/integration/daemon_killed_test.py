@@ -78,8 +78,8 @@ class Killed(Case):
             before = keeper
             wait_for(lambda: self.status_or_nothing(daemon).get("pid",
                      before) != before, 20, "a new keeper")
-            keeper = daemon.status()["pid"]
-            worker = daemon.worker()
+            now = wait_for(lambda: self.status_or_nothing(daemon), 20)
+            keeper, worker = now["pid"], now["worker_pid"]
             os.kill(worker, signal.SIGKILL)
             wait_for(lambda: self.status_or_nothing(daemon).get(
                 "worker_pid", worker) != worker, 20, "a new worker")

@@ -8,9 +8,6 @@ listed as open.
 
 SHP_DEATH_ROUNDS is the number of rounds (default 18). The full run:
   SHP_DEATH_ROUNDS=1000 python3 tests/integration/deaths_test.py
-
-Seen to fail: with the last drain of finish() left out, the last spans of nearly
-every process are missing.
 """
 
 import collections

@@ -76,7 +76,8 @@ class Systemd(Case):
         # It outlives a systemd-nspawn that is killed.
         self.addCleanup(os.kill, int(self.leader), signal.SIGKILL)
         # A process of ours in its cgroup too early keeps it from booting.
-        private = pathlib.Path(f"/proc/{self.leader}/root/run/systemd/private")
+        private = pathlib.Path("/proc", self.leader, "root",
+                               "run/systemd/private")
         wait_for(private.exists, 90, "the boot")
         time.sleep(3 * SLOW)
         wait_for(lambda: self.inside("systemctl", "is-system-running").stdout
