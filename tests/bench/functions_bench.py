@@ -15,7 +15,9 @@ import statistics
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
+sys.path.insert(0, str(SUPPORT))
+from no_op_module import compile_no_op  # noqa: E402
 from shp_pythons import pythons  # noqa: E402
 from shp_testing import Daemon, run, traced_environment  # noqa: E402
 
@@ -49,7 +51,9 @@ found = {name: per_call(loop(body), scale) for name, body, scale in (
     ("named", "t.named()", 1), ("other", "t.other()", 1),
     ("raising", caught, 10))}
 m = sys.monitoring
-from service_host_profiling._native import no_op_start as nothing
+sys.path.insert(0, sys.argv[3])
+from no_op_module import load_no_op
+nothing = load_no_op(sys.argv[2]).start
 m.use_tool_id(1, "nothing")
 for event in (m.events.PY_START, m.events.PY_RETURN):
     m.register_callback(1, event, nothing)
@@ -67,13 +71,17 @@ def measure(python, rounds, count):
         (folder / "target.py").write_text(TARGET)
         (folder / "child.py").write_text(CHILD)
         (folder / "list.txt").write_text("target:named\n")
+        no_op = compile_no_op(python, folder)
+        if no_op is None:
+            sys.exit(77)
         with Daemon(folder) as daemon:
-            plain = traced_environment(daemon, SHP_BENCH=1)
+            plain = traced_environment(daemon)
             traced = dict(plain, SHP_TRACE=str(folder / "list.txt"),
                           SHP_OUTPUT_DIR=str(folder / "out"))
             for _ in range(rounds):
                 for way, environment in (("plain", plain), ("traced", traced)):
-                    result = run([python, folder / "child.py", count],
+                    result = run([python, folder / "child.py", count, no_op,
+                                  SUPPORT],
                                  env=environment, cwd=folder)
                     for name, ns in json.loads(result.stdout).items():
                         times.setdefault((way, name), []).append(ns)

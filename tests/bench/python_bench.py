@@ -1,5 +1,5 @@
 """What a span costs in Python, as ratios of what it replaces and of a call that
-does nothing (no_op.c, compiled for the Python at hand), all in one process and
+does nothing (no_op_module.c, compiled for the Python at hand), all in one process and
 in turns.
 
     python_bench.py [--small] [--check] [PYTHON]     PYTHON: default CPython 3.11
@@ -50,14 +50,6 @@ def load_predecessor(folder):
         submodule_search_locations=[
             os.path.join(folder, "service_host_profiling")])
     module = sys.modules["predecessor"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def load_no_op(path):
-    from importlib.util import module_from_spec, spec_from_file_location
-    spec = spec_from_file_location("no_op", path)
-    module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -130,7 +122,11 @@ def child(arguments):
     options = json.loads(arguments)
     predecessor = (load_predecessor(options["predecessor"])
                    if options["predecessor"] else None)
-    no_op = load_no_op(options["no_op"]) if options["no_op"] else None
+    no_op = None
+    if options["no_op"]:
+        sys.path.insert(0, options["support"])
+        from no_op_module import load_no_op
+        no_op = load_no_op(options["no_op"])
     bench = Bench(predecessor, no_op, options["rounds"], options["count"])
     try:
         json.dump(bench.run(options["spans"]), sys.stdout)
@@ -168,24 +164,9 @@ def report(times, spans):
     return missed
 
 
-def compile_no_op(python, folder):
-    """The no-op module for this Python; None without its headers."""
-    from shp_testing import run
-    asked = run([python, "-c", "import sysconfig as s; "
-                 "print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'))"])
-    include, suffix = asked.stdout.split()
-    output = os.path.join(folder, "no_op" + suffix)
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_op.c")
-    built = run(["gcc", "-O2", "-shared", "-fPIC", "-I", include, source, "-o",
-                 output])
-    if built.returncode:
-        print(built.stderr.splitlines()[0])
-        return None
-    return output
-
-
 def main():
     import unittest
+    import no_op_module
     from shp_pythons import pythons
     from shp_testing import (Daemon, predecessor, run,
                              traced_environment)
@@ -200,10 +181,11 @@ def main():
         package = None
     spans = 100000 if small else 1000000
     options = {"predecessor": package, "spans": spans,
+               "support": os.path.dirname(no_op_module.__file__),
                "rounds": 3 if small else 15,
                "count": 20000 if small else 100000}
     with tempfile.TemporaryDirectory(prefix="shp-bench-") as folder:
-        options["no_op"] = compile_no_op(python, folder)
+        options["no_op"] = no_op_module.compile_no_op(python, folder)
         with Daemon(folder) as daemon:
             result = run([python, __file__, "--child", json.dumps(options)],
                          env=traced_environment(

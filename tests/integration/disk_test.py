@@ -17,7 +17,7 @@ import subprocess
 import sys
 import unittest
 
-from shp_testing import (Case, Daemon, SLOW, SOURCE, clean_environment,
+from shp_testing import (Case, Daemon, SOURCE, clean_environment,
                          closed_paths, host_files, main, run,
                          traced_environment, wait_for)
 

@@ -9,7 +9,7 @@ import pathlib
 import unittest
 
 from preset_names import PRESETS, lines_of, names_in, row
-from shp_testing import (Case, LIBRARY, SOURCE, clean_environment, main, run,
+from shp_testing import (Case, LIBRARY, SOURCE, main, run,
                          torch_python, traced_environment)
 
 TABLE = json.loads((SOURCE / "tests" / "golden" / "preset_names.json")

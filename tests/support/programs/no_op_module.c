@@ -1,5 +1,5 @@
-/* What two calls cost by themselves: the baseline of python_bench.py, which
- * compiles this for the Python at hand. Arguments are taken and not looked at.
+/* What two calls cost by themselves: the baseline of benches that
+ * compile this for the Python at hand. Arguments are taken and not looked at.
  */
 #include <Python.h>
 
