@@ -58,7 +58,7 @@ void DeflateDecoder::reset(unsigned bits,
   // What was not taken yet stays in front.
   const size_t waiting = at_ - taken_;
   std::memmove(out_.data(), out_.data() + taken_, waiting);
-  std::memcpy(out_.data() + waiting, history.data(), history.size());
+  std::copy(history.begin(), history.end(), out_.data() + waiting);
   taken_ = history.empty() ? 0 : waiting + history.size();
   begin_ = waiting;
   at_ = waiting + history.size();
