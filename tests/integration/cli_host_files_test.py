@@ -6,36 +6,16 @@ import json
 import shutil
 import sqlite3
 
-from host_files import HostSession
+from host_files import HostSession, write_database
 from merge_case import BASE, ERROR, Merge, session, trace
 from shp_testing import SOURCE, main
-
-COLUMNS = ("id", "pid", "tid", "name", "start_ns", "duration_ns", "args")
-
-
-def database(path, made, columns=COLUMNS, meta=None, rows=None):
-    values = {**made.metadata(), "schema_version": 2, **(meta or {})}
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE metadata(key TEXT PRIMARY KEY, value TEXT)")
-        db.executemany("INSERT INTO metadata VALUES(?,?)",
-                       [(k, json.dumps(v)) for k, v in values.items()])
-        db.execute(f"CREATE TABLE spans({','.join(columns)})")
-        for row in made.rows if rows is None else rows:
-            cells = {**row, "end_ns": row["start_ns"] + row["duration_ns"],
-                     "args": json.dumps(row["args"]),
-                     "attrs": json.dumps(row["args"])}
-            db.execute(f"INSERT INTO spans VALUES("
-                       f"{','.join('?' * len(columns))})",
-                       [cells[c] for c in columns])
-    db.close()
-    return path
 
 
 class HostFiles(Merge):
     def test_sqlite_of_both_layouts_beside_jsonl(self):
         paths = [self.put(f"{pid}.json", trace(pid)) for pid in (7, 8, 9)]
-        database(self.host / "7.db", session())
-        database(self.host / "8.sqlite", session(8, spans=((3000, 20),)),
+        write_database(self.host / "7.db", session())
+        write_database(self.host / "8.sqlite", session(8, spans=((3000, 20),)),
                  ("tid", "name", "start_ns", "end_ns", "attrs"))
         self.put_host("9.jsonl", session(9))
         self.expect(self.merge(), 0, None, "")
@@ -53,7 +33,7 @@ class HostFiles(Merge):
 
     def test_a_damaged_database_is_not_passed_over_in_silence(self):
         path = self.put("a.json", trace())
-        bad = database(self.host / "bad.db", session(55))
+        bad = write_database(self.host / "bad.db", session(55))
         raw = bytearray(bad.read_bytes())
         raw[100:300] = b"\xff" * 200
         bad.write_bytes(raw)
@@ -77,7 +57,7 @@ class HostFiles(Merge):
                 before = path.read_bytes()
                 bad = self.host / "bad.db"
                 bad.unlink(missing_ok=True)
-                database(bad, made, meta=meta, rows=rows)
+                write_database(bad, made, meta=meta, rows=rows)
                 self.put_host("good.jsonl", session(55))
                 result = self.merge()
                 self.assertEqual(result.returncode, 1)

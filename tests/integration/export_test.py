@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 
-from host_files import HostSession
+from host_files import HostSession, write_database
 from shp_testing import Case, SHP, clean_environment, main, run
 
 BEGIN = 1_796_128_747 * 10**9
@@ -198,23 +198,7 @@ class Sqlite(Export):
     def database(self, made, columns, rows=None, name="old.db", meta=None,
                  table="spans"):
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        db = sqlite3.connect(path)
-        metadata = {**made.metadata(), "schema_version": 2, **(meta or {})}
-        db.execute("CREATE TABLE metadata(key TEXT PRIMARY KEY, value TEXT)")
-        db.executemany("INSERT INTO metadata VALUES(?,?)",
-                       [(k, json.dumps(v)) for k, v in metadata.items()])
-        db.execute(f'CREATE TABLE "{table}"({",".join(columns)})')
-        for row in made.rows if rows is None else rows:
-            values = {**row, "end_ns": row["start_ns"] + row["duration_ns"],
-                      "args": json.dumps(row["args"]),
-                      "attrs": json.dumps(row["args"])}
-            db.execute(f'INSERT INTO "{table}" VALUES('
-                       f'{",".join("?" * len(columns))})',
-                       [values[c] for c in columns])
-        db.commit()
-        db.close()
-        return path
+        return write_database(path, made, columns, meta, rows, table)
 
     WANT = [(7, 7, f"s{i}", BEGIN + 1000 * i + 7, 500, {"i": i})
             for i in range(3)]

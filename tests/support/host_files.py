@@ -5,6 +5,7 @@ Independent of our own writer: plain json, the keys of span_format.h.
 
 import json
 import pathlib
+import sqlite3
 
 
 class HostSession:
@@ -50,3 +51,28 @@ class HostSession:
                 out.write(json.dumps(row, ensure_ascii=False,
                                      separators=(",", ":")) + "\n")
         return path
+
+
+COLUMNS = ("id", "pid", "tid", "name", "start_ns", "duration_ns", "args")
+
+
+def write_database(path, made, columns=COLUMNS, meta=None, rows=None,
+                   table="spans"):
+    """A HostSession as one of the predecessor's historical SQLite files: columns
+    by name, metadata as JSON, `meta` over it, `rows` instead of its own."""
+    path.parent.mkdir(exist_ok=True)
+    values = {**made.metadata(), "schema_version": 2, **(meta or {})}
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE metadata(key TEXT PRIMARY KEY, value TEXT)")
+        db.executemany("INSERT INTO metadata VALUES(?,?)",
+                       [(k, json.dumps(v)) for k, v in values.items()])
+        db.execute(f'CREATE TABLE "{table}"({",".join(columns)})')
+        for row in made.rows if rows is None else rows:
+            cells = {**row, "end_ns": row["start_ns"] + row["duration_ns"],
+                     "args": json.dumps(row["args"]),
+                     "attrs": json.dumps(row["args"])}
+            db.execute(f'INSERT INTO "{table}" VALUES('
+                       f'{",".join("?" * len(columns))})',
+                       [cells[c] for c in columns])
+    db.close()
+    return path
