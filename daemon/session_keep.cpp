@@ -74,7 +74,7 @@ bool take(std::string_view* rest, void* to, size_t bytes) {
   if (rest->size() < bytes) {
     return false;
   }
-  std::memcpy(to, rest->data(), bytes);
+  rest->copy(static_cast<char*>(to), bytes);  // none from nowhere is fine
   rest->remove_prefix(bytes);
   return true;
 }
