@@ -5,7 +5,7 @@ import resource
 import subprocess
 import unittest
 
-from shp_testing import Case, SHP, clean_environment, main, run
+from shp_testing import Case, SHP, clean_environment, main, run, sanitizers
 
 
 class Doctor(Case):
@@ -55,6 +55,7 @@ class Doctor(Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("LD_PRELOAD does not apply", result.stdout)
 
+    @unittest.skipIf(sanitizers(), "shadow memory does not fit")
     def test_little_address_space(self):
         limit = 300 << 20
         result = subprocess.run(

@@ -2,10 +2,11 @@
 
 import signal
 import sys
+import unittest
 
 from shp_run_case import RunCase, SPANS
 from shp_testing import (SHP, clean_environment, closed_paths, host_files,
-                         main, run, wait_for)
+                         main, run, sanitizers, wait_for)
 
 
 class ExitStatus(RunCase):
@@ -71,6 +72,7 @@ class Arguments(RunCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("shp run -o out -- python3 app.py", result.stdout)
 
+    @unittest.skipIf(sanitizers(), "their runtime has to come first")
     def test_the_users_preloads_stay(self):
         show = self.shp_run("sh", "-c", "echo $LD_PRELOAD", env=dict(
             clean_environment(), LD_PRELOAD="libm.so.6 libdl.so.2"))

@@ -78,7 +78,8 @@ def clean_environment(**extra):
         # The traced programs leak by themselves; we may not.
         environment["ASAN_OPTIONS"] = (
             "detect_leaks=0:detect_odr_violation=0:"
-            "allocator_may_return_null=1:abort_on_error=0")
+            "allocator_may_return_null=1:abort_on_error=0:"
+            "handle_segv=0")
         environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
         if sanitizer_runtimes():
             environment["LD_PRELOAD"] = ":".join(sanitizer_runtimes())
