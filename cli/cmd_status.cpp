@@ -25,15 +25,6 @@ bool is_absent(const Error& error) {
   return error.errno_value == ENOENT || error.errno_value == ECONNREFUSED;
 }
 
-int no_daemon(const std::vector<std::string>& tried) {
-  std::string places;
-  for (const std::string& path : tried) {
-    places += (places.empty() ? "" : ", ") + path;
-  }
-  fmt::print(stderr, "shp status: no daemon answers at {}\n", places);
-  return 1;
-}
-
 double seconds_since(int64_t realtime_ns) {
   return static_cast<double>(clock_ns(CLOCK_REALTIME) - realtime_ns) / 1e9;
 }
@@ -99,7 +90,8 @@ int show_status(const StatusOptions& options) {
       return 1;
     }
   }
-  return no_daemon(candidates);
+  fmt::print(stderr, "shp status: {}\n", no_daemon_at(candidates));
+  return 1;
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ using AddCommand = void (*)(CLI::App& app, int& status);
 void add_run(CLI::App& app, int& status);
 void add_status(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
+void add_top(CLI::App& app, int& status);
+void add_stats(CLI::App& app, int& status);
 void add_export(CLI::App& app, int& status);
 void add_merge_dir(CLI::App& app, int& status);
 

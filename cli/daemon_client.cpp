@@ -122,4 +122,12 @@ std::string answering_socket(const std::vector<std::string>& candidates) {
   return "";
 }
 
+std::string no_daemon_at(const std::vector<std::string>& candidates) {
+  std::string places;
+  for (const std::string& path : candidates) {
+    places += (places.empty() ? "" : ", ") + path;
+  }
+  return "no daemon answers at " + places;
+}
+
 }  // namespace shp

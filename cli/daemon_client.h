@@ -43,4 +43,8 @@ struct DaemonStatus {
 [[nodiscard]] std::string answering_socket(
     const std::vector<std::string>& candidates);
 
+// "no daemon answers at A, B"
+[[nodiscard]] std::string no_daemon_at(
+    const std::vector<std::string>& candidates);
+
 }  // namespace shp

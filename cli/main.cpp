@@ -9,6 +9,8 @@
 static constexpr shp::AddCommand kCommands[] = {
     shp::add_run,
     shp::add_status,
+    shp::add_top,
+    shp::add_stats,
     shp::add_doctor,
     shp::add_export,
     shp::add_merge_dir,

@@ -31,36 +31,6 @@ uint64_t sum(const std::vector<HostFile>& files, int64_t HostMetadata::*field) {
   return total;
 }
 
-std::string losses(const std::vector<HostFile>& files) {
-  const uint64_t dropped = sum(files, &HostMetadata::dropped_spans);
-  if (dropped == 0) {
-    return "nothing lost";
-  }
-  std::map<std::string, uint64_t> causes;
-  for (const HostFile& file : files) {
-    for (const auto& [cause, number] : file.metadata.dropped) {
-      causes[cause] += static_cast<uint64_t>(number);
-    }
-  }
-  std::string text = counted(dropped, "span") + " lost";
-  std::string separator = ": ";
-  for (const auto& [cause, number] : causes) {
-    text += separator + with_commas(number) + " " + cause;
-    separator = ", ";
-  }
-  return text;
-}
-
-// "python3 app.py --x": the program's own name, not the path of it.
-std::string command_line(const std::vector<std::string>& argv) {
-  std::string line;
-  for (size_t i = 0; i < argv.size() && line.size() < kProgramShown; ++i) {
-    line += i > 0 ? " " : "";
-    line += i > 0 ? argv[i] : argv[i].substr(argv[i].rfind('/') + 1);
-  }
-  return cut(line, kProgramShown);
-}
-
 void add_processes(const std::vector<HostFile>& files, std::string& out) {
   std::vector<const HostMetadata*> order;
   for (const HostFile& file : files) {
@@ -137,6 +107,35 @@ void add_next(const RunOutcome& outcome, std::string& out) {
 }
 
 }  // namespace
+
+std::string losses(const std::vector<HostFile>& files) {
+  const uint64_t dropped = sum(files, &HostMetadata::dropped_spans);
+  if (dropped == 0) {
+    return "nothing lost";
+  }
+  std::map<std::string, uint64_t> causes;
+  for (const HostFile& file : files) {
+    for (const auto& [cause, number] : file.metadata.dropped) {
+      causes[cause] += static_cast<uint64_t>(number);
+    }
+  }
+  std::string text = counted(dropped, "span") + " lost";
+  std::string separator = ": ";
+  for (const auto& [cause, number] : causes) {
+    text += separator + with_commas(number) + " " + cause;
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string command_line(const std::vector<std::string>& argv) {
+  std::string line;
+  for (size_t i = 0; i < argv.size() && line.size() < kProgramShown; ++i) {
+    line += i > 0 ? " " : "";
+    line += i > 0 ? argv[i] : argv[i].substr(argv[i].rfind('/') + 1);
+  }
+  return cut(line, kProgramShown);
+}
 
 std::string with_commas(uint64_t number) {
   std::string digits = std::to_string(number);

@@ -28,6 +28,12 @@ struct RunOutcome {
 
 [[nodiscard]] std::string report(const RunOutcome& outcome);
 
+// "nothing lost", or how many and why.
+[[nodiscard]] std::string losses(const std::vector<HostFile>& files);
+
+// "python3 app.py --x": the program's own name, not the path of it; cut.
+[[nodiscard]] std::string command_line(const std::vector<std::string>& argv);
+
 // "1,234,567"
 [[nodiscard]] std::string with_commas(uint64_t number);
 

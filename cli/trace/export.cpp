@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -32,30 +31,6 @@ auto identity(const HostMetadata& metadata) {
                          metadata.boot_id,
                          metadata.pid_namespace.value_or(0),
                          metadata.pid);
-}
-
-Result<std::vector<std::string>> list_inputs(
-    const std::vector<std::string>& inputs) {
-  std::vector<std::string> paths;
-  for (const std::string& input : inputs) {
-    if (!std::filesystem::is_directory(input)) {
-      paths.push_back(input);
-      continue;
-    }
-    const Result<FoundHosts> found = find_host_files(input);
-    if (!found) {
-      return tl::unexpected<Error>(found.error());
-    }
-    if (!found->unreadable.empty()) {
-      const PassedFile& first = found->unreadable.front();
-      return error(first.path + ": " + first.reason);
-    }
-    if (found->files.empty()) {
-      return error(input + ": no closed host files in it");
-    }
-    paths.insert(paths.end(), found->files.begin(), found->files.end());
-  }
-  return paths;
 }
 
 // Processes of several hosts or containers may share a pid; a trace keeps rows
@@ -174,7 +149,7 @@ Status write_file(const std::string& output,
 
 Result<ExportReport> export_trace(const std::vector<std::string>& inputs,
                                   const std::string& output) {
-  const Result<std::vector<std::string>> paths = list_inputs(inputs);
+  const Result<std::vector<std::string>> paths = list_host_files(inputs);
   if (!paths) {
     return tl::unexpected<Error>(paths.error());
   }

@@ -167,6 +167,30 @@ Result<FoundHosts> find_host_files(const std::string& root) {
   return found;
 }
 
+Result<std::vector<std::string>> list_host_files(
+    const std::vector<std::string>& inputs) {
+  std::vector<std::string> paths;
+  for (const std::string& input : inputs) {
+    if (!std::filesystem::is_directory(input)) {
+      paths.push_back(input);
+      continue;
+    }
+    const Result<FoundHosts> found = find_host_files(input);
+    if (!found) {
+      return tl::unexpected<Error>(found.error());
+    }
+    if (!found->unreadable.empty()) {
+      const PassedFile& first = found->unreadable.front();
+      return error(first.path + ": " + first.reason);
+    }
+    if (found->files.empty()) {
+      return error(input + ": no closed host files in it");
+    }
+    paths.insert(paths.end(), found->files.begin(), found->files.end());
+  }
+  return paths;
+}
+
 Result<std::vector<std::string>> find_manifests(const std::string& root) {
   const Result<Listing> listing = list(root);
   if (!listing) {

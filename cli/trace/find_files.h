@@ -31,6 +31,11 @@ struct FoundFiles {
 // Closed host files: *.jsonl, and SQLite files by their first bytes.
 Result<FoundHosts> find_host_files(const std::string& root);
 
+// The host files that a user names: files as they are, directories with all
+// that are in them. An Error for a directory without any.
+Result<std::vector<std::string>> list_host_files(
+    const std::vector<std::string>& inputs);
+
 // Manifests of archived host files, *.closed.json.
 Result<std::vector<std::string>> find_manifests(const std::string& root);
 
