@@ -26,6 +26,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 // doubles; one that dies before it listens, this often and no more.
 constexpr int kMaxFailedStarts = 10;
 constexpr int kLongestPauseMs = 1000;
+// One that dies while it ends has sessions left, which another finishes; this
+// often, since what kills it may be in one of them.
+constexpr int kMaxEndingWorkers = 3;
 constexpr int kUpgradeMs = 5000;
 
 class Keeper {
@@ -42,11 +45,11 @@ class Keeper {
   void on_signals();
   bool reap(bool wait);
   bool again();
+  void pause_for(int ms);
   void upgrade();
 
   const Options& options_;
   std::vector<NamedFd> kept_;
-  sigset_t before_{};
   UniqueFd signals_;
   UniqueFd worker_socket_;
   pid_t worker_ = -1;
@@ -54,8 +57,9 @@ class Keeper {
   int64_t started_ns_ = 0;
   int short_lives_ = 0;
   int failed_starts_ = 0;
+  int ending_workers_ = 0;
   bool ready_ = false;
-  bool ending_ = false;
+  int ending_ = 0;  // the signal that asked for the end; the next one gets it
   int64_t upgrade_by_ns_ = 0;  // 0: no upgrade is under way
 };
 
@@ -72,8 +76,10 @@ bool Keeper::start() {
   if (worker_ == 0) {
     worker_socket_.reset();
     signals_.reset();
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
     std::exit(run_worker(options_, std::move(kept_), std::move(theirs)));
+  }
+  if (worker_ > 0 && ending_ != 0) {
+    kill(worker_, ending_);
   }
   return worker_ > 0;
 }
@@ -132,9 +138,12 @@ void Keeper::on_signals() {
     if (number == SIGUSR1) {
       upgrade_by_ns_ = monotonic_ns() + kUpgradeMs * (kSecond / 1000);
     } else {
-      ending_ = true;
+      ending_ = number;
     }
-    kill(worker_, number);
+    // Between two workers there is none; kill(-1) would mean every process.
+    if (worker_ > 0) {
+      kill(worker_, number);
+    }
   }
 }
 
@@ -168,10 +177,14 @@ void Keeper::serve() {
 // Whether a next worker is to follow the one that ended.
 bool Keeper::again() {
   if (upgrade_by_ns_ != 0) {
-    upgrade();
+    if (ending_ == 0) {
+      upgrade();
+    }
+    upgrade_by_ns_ = 0;
     return true;
   }
-  if (ending_ || !WIFSIGNALED(status_)) {
+  if (!WIFSIGNALED(status_) ||
+      (ending_ != 0 && ++ending_workers_ > kMaxEndingWorkers)) {
     return false;
   }
   failed_starts_ = ready_ ? 0 : failed_starts_ + 1;
@@ -186,21 +199,31 @@ bool Keeper::again() {
     return false;
   }
   if (short_lives_ > 3) {
-    const int pause = std::min(5 << std::min(short_lives_, 8), kLongestPauseMs);
-    pollfd signal{signals_.get(), POLLIN, 0};
-    poll(&signal, 1, pause);
-    on_signals();
+    pause_for(std::min(5 << std::min(short_lives_, 8), kLongestPauseMs));
   }
-  return !ending_;
+  return true;
+}
+
+// Shorter when the end is asked for. The death of the last worker is a signal
+// too, and no reason to go on.
+void Keeper::pause_for(int ms) {
+  const int64_t until = monotonic_ns() + ms * (kSecond / 1000);
+  for (;;) {
+    on_signals();
+    const int64_t left = until - monotonic_ns();
+    if (ending_ != 0 || left <= 0) {
+      return;
+    }
+    pollfd signal{signals_.get(), POLLIN, 0};
+    poll(&signal, 1, static_cast<int>(left / (kSecond / 1000)) + 1);
+  }
 }
 
 void Keeper::upgrade() {
-  upgrade_by_ns_ = 0;
   std::vector<std::pair<std::string, int>> entries;
   for (const NamedFd& one : kept_) {
     entries.emplace_back(one.name, one.fd.get());
   }
-  sigprocmask(SIG_SETMASK, &before_, nullptr);
   exec_with(options_.program.c_str(), options_.arguments, entries);
   spdlog::error("{}: cannot be run anew ({}); the old one goes on",
                 options_.program,
@@ -213,7 +236,9 @@ int Keeper::run() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) {
     sigaddset(&set, number);
   }
-  sigprocmask(SIG_BLOCK, &set, &before_);
+  // Blocked in the worker and across an exec too: one that comes before its
+  // receiver listens for it waits, and does not end it with sessions to finish.
+  sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {

@@ -44,14 +44,9 @@ void Daemon::keeper_ended() {
   if (options_.exit_when_idle_s == 0) {
     arguments.insert(arguments.end(), {"--exit-when-idle", "10"});
   }
-  sigset_t none;
-  sigset_t ours;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, &ours);
   exec_with(options_.program.c_str(), arguments, store_.entries());
   spdlog::error("{} cannot be run: nobody will go on if this ends",
                 options_.program);
-  sigprocmask(SIG_SETMASK, &ours, nullptr);
 }
 
 }  // namespace shp

@@ -35,9 +35,8 @@
 //   dropped               {"unfinished","overflow","outside","bad_name",
 //                          "reentrant","no_ring"}: each a count
 //   bad_args              spans written with args {} since theirs were bad
-//   broken_rings          threads whose ring broke a rule: what it still held
-//   is
-//                         in no count (absent when there is none)
+//   broken_rings          threads whose ring broke a rule; what it still held
+//                         is in no count (absent when there is none)
 //   names_lost            spans named "(too many names)"
 //   end_reason            "stop","exit","exec","killed","daemon_stopped"
 //   exit_code | exit_signal   of the process, where the kernel told

@@ -12,13 +12,43 @@ two halves of each ring's position even: spans came twice, rings were broken.
 """
 
 import os
+import pathlib
 import random
 import signal
+import subprocess
+import sys
 import time
+import unittest
 
 from killed_load import Load
-from shp_testing import (Case, main, published, traced_environment,
+from shp_testing import (SHPD, Case, main, published, traced_environment,
                          wait_for)
+
+# Workers die as soon as they are there, until the keeper pauses between two.
+BETWEEN_WORKERS = """
+import os, signal, subprocess, sys, time
+
+bystander = subprocess.Popen(["sleep", "60"])
+daemon = subprocess.Popen(
+    [sys.argv[1], "--socket", sys.argv[2] + "/inside.sock", "--log-level",
+     "critical"])
+children = f"/proc/{daemon.pid}/task/{daemon.pid}/children"
+kills = 0
+until = time.monotonic() + 20
+while kills < 8 and time.monotonic() < until:
+    for worker in open(children).read().split():
+        os.kill(int(worker), signal.SIGKILL)
+        kills += 1
+        # Dead and collected: the pause before the next has begun.
+        while worker in open(children).read().split():
+            time.sleep(0.001)
+daemon.terminate()
+status = daemon.wait(20)
+assert kills == 8 and status in (0, 1), (kills, status)
+assert bystander.poll() is None, "a bystander was signalled"
+print("alive")
+bystander.kill()
+"""
 
 KILLS = int(os.environ.get("SHP_DAEMON_KILLS", "12"))
 
@@ -66,6 +96,42 @@ class Killed(Case):
             self.end_and_check(process)
             for path in self.out.iterdir():
                 path.unlink()
+
+    def test_killed_and_ended_at_once_it_still_publishes(self):
+        """The end is asked for while there is no worker, or a deaf new one.
+
+        Seen to fail while the keeper ended with the killed worker, and while a
+        worker could be ended before it listened: a .pending file was left.
+        """
+        for _ in range(max(KILLS // 2, 2)):
+            daemon = self.daemon("--log-level", "error")
+            process = self.start(daemon, SHP_NO_SPAWN="1")
+            time.sleep(0.02)
+            os.kill(daemon.worker(), signal.SIGKILL)
+            time.sleep(self.random.random() * 0.006)
+            daemon.stop()
+            self.assertEqual(len(published(self.out)), 1)
+            process.stdin.close()
+            process.stdin = None
+            process.wait(20)
+            process.stdout.close()
+            for path in self.out.iterdir():
+                self.assertFalse(path.name.endswith(".pending"), path)
+                path.unlink()
+
+    @unittest.skipUnless(os.geteuid() == 0, "makes a pid namespace")
+    def test_ended_between_two_workers_it_signals_nobody_else(self):
+        """A daemon that keeps dying is ended: in a pid namespace of its own,
+        since the fault that this shows was a kill of every process there."""
+        script = pathlib.Path(self.folder) / "inside.py"
+        script.write_text(BETWEEN_WORKERS)
+        done = subprocess.run(
+            ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+             sys.executable, script, SHPD, self.folder],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+            universal_newlines=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"),
+                         done.stderr)
 
     def test_a_killed_keeper_is_replaced(self):
         daemon = self.daemon("--log-level", "error")
