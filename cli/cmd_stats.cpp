@@ -34,7 +34,9 @@ struct Group {
   int64_t first_ns = std::numeric_limits<int64_t>::max();  // realtime
   int64_t last_ns = std::numeric_limits<int64_t>::min();
 
-  double seconds() const { return static_cast<double>(last_ns - first_ns) / 1e9; }
+  double seconds() const {
+    return static_cast<double>(last_ns - first_ns) / 1e9;
+  }
 };
 
 Status read_marks(const std::string& path, Group& group) {
@@ -178,13 +180,14 @@ void add_stats(CLI::App& app, int& status) {
           "FILE", options->inputs, "Host files, or directories of them")
       ->required();
   add_sort_option(*verb, options->sort);
-  verb->add_option("-n,--rows",
-                   options->most_rows,
-                   "Names to show, 0 for all of them")
+  verb->add_option(
+          "-n,--rows", options->most_rows, "Names to show, 0 for all of them")
       ->capture_default_str();
   verb->add_flag("--by-file", options->by_file, "A table for each file");
-  verb->add_flag("--json", options->json, "One JSON object (an array of them "
-                                          "with --by-file), times in ns");
+  verb->add_flag("--json",
+                 options->json,
+                 "One JSON object (an array of them "
+                 "with --by-file), times in ns");
   verb->footer(std::string("Example:\n  shp stats out/ --sort p99\n\n") +
                kColumnsHelp);
   verb->callback([options, &status] { status = run_stats(*options); });

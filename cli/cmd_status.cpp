@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
-#include "cli/daemon_client.h"
+#include "cli/daemons.h"
+#include "cli/terminal_text.h"
 #include "common/base/clock.h"
-#include "common/protocol/socket_path.h"
 
 namespace shp {
 namespace {
@@ -20,10 +19,6 @@ struct StatusOptions {
   std::string socket;
   bool json = false;
 };
-
-bool is_absent(const Error& error) {
-  return error.errno_value == ENOENT || error.errno_value == ECONNREFUSED;
-}
 
 double seconds_since(int64_t realtime_ns) {
   return static_cast<double>(clock_ns(CLOCK_REALTIME) - realtime_ns) / 1e9;
@@ -40,7 +35,7 @@ std::string duration(double seconds) {
 
 void print_table(const std::string& socket, const DaemonStatus& status) {
   fmt::print("shpd {} pid {} at {}: {} session{}\n",
-             status.version,
+             for_terminal(status.version),
              status.pid,
              socket,
              status.sessions.size(),
@@ -55,43 +50,32 @@ void print_table(const std::string& socket, const DaemonStatus& status) {
              "FOR",
              "FILE");
   for (const SessionStatus& session : status.sessions) {
-    fmt::print("{:>8} {:>12} {:>10} {:>10}  {}/{}\n",
+    fmt::print("{:>8} {:>12} {:>10} {:>10}  {}\n",
                session.pid,
                session.spans,
                session.dropped,
                duration(seconds_since(session.started_realtime_ns)),
-               session.directory,
-               session.file);
+               for_terminal(session.directory + "/" + session.file));
   }
-}
-
-int show(const StatusOptions& options,
-         const std::string& socket,
-         const DaemonStatus& status) {
-  if (options.json) {
-    fmt::print("{}\n", status.json);
-  } else {
-    print_table(socket, status);
-  }
-  return 0;
 }
 
 int show_status(const StatusOptions& options) {
-  const auto candidates = options.socket.empty()
-                              ? socket_candidates(current_socket_environment())
-                              : std::vector<std::string>{options.socket};
-  for (const std::string& socket : candidates) {
-    const auto status = query_daemon(socket, kTimeoutMs);
-    if (status) {
-      return show(options, socket, *status);
-    }
-    if (!is_absent(status.error())) {
-      fmt::print(stderr, "shp status: {}\n", status.error().message);
-      return 1;
+  const Result<FoundDaemons> found = find_daemons(options.socket, kTimeoutMs);
+  if (!found) {
+    fmt::print(stderr, "shp status: {}\n", for_terminal(found.error().message));
+    return 1;
+  }
+  for (const std::string& problem : found->problems) {
+    fmt::print(stderr, "shp status: {}\n", for_terminal(problem));
+  }
+  for (const FoundDaemon& daemon : found->daemons) {
+    if (options.json) {
+      fmt::print("{}\n", daemon.status.json);
+    } else {
+      print_table(daemon.socket, daemon.status);
     }
   }
-  fmt::print(stderr, "shp status: {}\n", no_daemon_at(candidates));
-  return 1;
+  return found->problems.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -99,13 +83,16 @@ int show_status(const StatusOptions& options) {
 void add_status(CLI::App& app, int& status) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* verb = app.add_subcommand(
-      "status", "Show what the daemon records now, one line a session");
+      "status", "Show what is recorded now, one line a session");
   verb->add_option("--socket", options->socket, "The daemon's socket");
-  verb->add_flag("--json", options->json, "The daemon's own answer, as JSON");
+  verb->add_flag("--json",
+                 options->json,
+                 "The daemon's own answer, as JSON: a line for each daemon");
   verb->footer(
       "Example:\n"
       "  shp status --json | python3 -m json.tool\n"
-      "Exit status: 0 a daemon answered, 1 none did.");
+      "Also finds the daemons that `shp run` started for its programs.\n"
+      "Exit status: 0 a daemon answered, 1 none did, or not as it should.");
   verb->callback([options, &status] { status = show_status(*options); });
 }
 

@@ -11,17 +11,18 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
-#include "cli/daemon_client.h"
+#include "cli/daemons.h"
 #include "cli/run/report.h"
 #include "cli/stats/live_sessions.h"
 #include "cli/stats/stats_text.h"
 #include "cli/stats/table_options.h"
+#include "cli/terminal_text.h"
 #include "common/jsonl/json_check.h"
-#include "common/protocol/socket_path.h"
 
 namespace shp {
 namespace {
 
+constexpr int kTimeoutMs = 5000;
 constexpr double kShortestInterval = 0.1;
 constexpr double kLongestInterval = 3600;
 constexpr size_t kSessionsShown = 8;
@@ -65,8 +66,12 @@ std::string lost(uint64_t all, uint64_t fresh) {
 }
 
 std::string sessions_table(const LiveSessions& live) {
-  std::string out = fmt::format(
-      "{:>8} {:>9} {:>13} {:>16}  {}\n", "PID", "PER S", "SPANS", "LOST", "FILE");
+  std::string out = fmt::format("{:>8} {:>9} {:>13} {:>16}  {}\n",
+                                "PID",
+                                "PER S",
+                                "SPANS",
+                                "LOST",
+                                "FILE");
   size_t shown = 0;
   for (const LiveSession& session : live.sessions()) {
     if (shown++ == kSessionsShown) {
@@ -79,11 +84,11 @@ std::string sessions_table(const LiveSessions& live) {
                        short_rate(session.new_spans, live.seconds()),
                        with_commas(session.status.spans),
                        lost(session.status.dropped, session.new_dropped),
-                       session.status.file,
+                       for_terminal(session.status.file),
                        session.ended ? " (ended)"
                        : session.problem.empty()
                            ? ""
-                           : " (" + session.problem + ")");
+                           : " (" + for_terminal(session.problem) + ")");
   }
   return out;
 }
@@ -150,8 +155,8 @@ std::string look_json(const LiveSessions& live, const TopOptions& options) {
 // False when nobody reads any more.
 bool show(const LiveSessions& live, const TopOptions& options) {
   const Screen screen = screen_of(STDOUT_FILENO);
-  std::string text = options.json ? look_json(live, options)
-                                  : page(live, options, screen);
+  std::string text =
+      options.json ? look_json(live, options) : page(live, options, screen);
   if (!options.json) {
     // Home, and what is left of the page before cleared behind the new one.
     text = screen.is_terminal ? "\033[H\033[2J" + text : text + "\n";
@@ -160,31 +165,38 @@ bool show(const LiveSessions& live, const TopOptions& options) {
          std::fflush(stdout) == 0;
 }
 
-int fail(const std::string& message) {
-  fmt::print(stderr, "shp top: {}\n", message);
-  return 1;
+std::vector<SessionStatus> sessions_of(const FoundDaemons& found,
+                                       std::optional<int64_t> pid) {
+  std::vector<SessionStatus> sessions;
+  for (const FoundDaemon& daemon : found.daemons) {
+    for (const SessionStatus& session : daemon.status.sessions) {
+      if (!pid || session.pid == *pid) {
+        sessions.push_back(session);
+      }
+    }
+  }
+  return sessions;
 }
 
+// A daemon has to be there at first. Later ones come and go.
 int run_top(const TopOptions& options) {
-  const auto candidates = options.socket.empty()
-                              ? socket_candidates(current_socket_environment())
-                              : std::vector<std::string>{options.socket};
-  const std::string socket = answering_socket(candidates);
-  if (socket.empty()) {
-    return fail(no_daemon_at(candidates));
+  Result<FoundDaemons> found = find_daemons(options.socket, kTimeoutMs);
+  if (!found) {
+    fmt::print(stderr, "shp top: {}\n", for_terminal(found.error().message));
+    return 1;
   }
-  LiveSessions live(socket, options.pid);
-  Status state = live.look();
-  for (uint64_t look = 0; state && (options.looks == 0 || look < options.looks);
-       ++look) {
+  LiveSessions live;
+  live.look(sessions_of(*found, options.pid));
+  for (uint64_t look = 0; options.looks == 0 || look < options.looks; ++look) {
     std::this_thread::sleep_for(
         std::chrono::duration<double>(options.interval_s));
-    state = live.look();
-    if (state && !show(live, options)) {
+    found = find_daemons(options.socket, kTimeoutMs);
+    live.look(sessions_of(found.value_or(FoundDaemons()), options.pid));
+    if (!show(live, options)) {
       return 0;
     }
   }
-  return state ? 0 : fail(state.error().message);
+  return 0;
 }
 
 }  // namespace
@@ -196,13 +208,11 @@ void add_top(CLI::App& app, int& status) {
   verb->add_option("--socket", options->socket, "The daemon's socket");
   verb->add_option("-p,--pid", options->pid, "Only this process");
   add_sort_option(*verb, options->sort);
-  verb->add_option("-i,--interval",
-                   options->interval_s,
-                   "Seconds between two looks")
+  verb->add_option(
+          "-i,--interval", options->interval_s, "Seconds between two looks")
       ->check(CLI::Range(kShortestInterval, kLongestInterval))
       ->capture_default_str();
-  verb->add_option(
-      "-n,--looks", options->looks, "End after so many; 0: never");
+  verb->add_option("-n,--looks", options->looks, "End after so many; 0: never");
   verb->add_flag(
       "--json", options->json, "A line of JSON for each look, times in ns");
   verb->footer(

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 
+#include "cli/terminal_text.h"
+
 namespace shp {
 namespace {
 
@@ -17,10 +19,6 @@ constexpr const char* kHint = "https://ui.perfetto.dev";
 
 std::string counted(uint64_t number, const char* one) {
   return with_commas(number) + " " + one + (number == 1 ? "" : "s");
-}
-
-std::string cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
 uint64_t sum(const std::vector<HostFile>& files, int64_t HostMetadata::*field) {
@@ -134,7 +132,7 @@ std::string command_line(const std::vector<std::string>& argv) {
     line += i > 0 ? " " : "";
     line += i > 0 ? argv[i] : argv[i].substr(argv[i].rfind('/') + 1);
   }
-  return cut(line, kProgramShown);
+  return for_terminal(line, kProgramShown);
 }
 
 std::string with_commas(uint64_t number) {

@@ -7,6 +7,7 @@
 
 #include "cli/run/report.h"
 #include "cli/stats/stats_text.h"
+#include "cli/terminal_text.h"
 #include "common/jsonl/json_check.h"
 
 namespace shp {
@@ -60,26 +61,32 @@ void CounterStats::clear_numbers() {
   }
 }
 
-std::string counter_table(const std::vector<CounterRow>& rows,
-                          double seconds) {
+std::string counter_table(const std::vector<CounterRow>& rows, double seconds) {
   std::string out = fmt::format("{:>13} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n",
-                                "VALUES", "PER S", "LAST", "MIN", "MEAN",
-                                "MAX", "COUNTER OR INSTANT");
+                                "VALUES",
+                                "PER S",
+                                "LAST",
+                                "MIN",
+                                "MEAN",
+                                "MAX",
+                                "COUNTER OR INSTANT");
   for (const CounterRow& row : rows) {
-    out += fmt::format("{:>13} {:>9} ", with_commas(row.count),
+    out += fmt::format("{:>13} {:>9} ",
+                       with_commas(row.count),
                        short_rate(row.count, seconds));
     if (row.values) {
-      const auto count =
-          static_cast<double>(std::max<uint64_t>(row.count, 1));
+      const auto count = static_cast<double>(std::max<uint64_t>(row.count, 1));
       const double mean =
           row.count == 0 ? row.values->last : row.values->sum / count;
       out += fmt::format("{:>9.6g} {:>9.6g} {:>9.6g} {:>9.6g}",
-                         row.values->last, row.values->min, mean,
+                         row.values->last,
+                         row.values->min,
+                         mean,
                          row.values->max);
     } else {
       out += fmt::format("{:>39}", "");
     }
-    out += "  " + for_terminal(row.name, 0) + "\n";
+    out += "  " + for_terminal(row.name) + "\n";
   }
   return out;
 }
@@ -88,11 +95,13 @@ std::string counter_json(const std::vector<CounterRow>& rows) {
   std::string out = "[";
   for (const CounterRow& row : rows) {
     out += out.size() > 1 ? "," : "";
-    out += fmt::format(R"({{"name":{},"count":{})", json_quote(row.name),
-                       row.count);
+    out += fmt::format(
+        R"({{"name":{},"count":{})", json_quote(row.name), row.count);
     if (row.values) {
       out += fmt::format(R"(,"last":{},"min":{},"max":{},"sum":{})",
-                         row.values->last, row.values->min, row.values->max,
+                         row.values->last,
+                         row.values->min,
+                         row.values->max,
                          row.values->sum);
     }
     out += "}";

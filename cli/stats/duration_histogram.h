@@ -60,7 +60,8 @@ class DurationHistogram {
     if (ns < kExact) {
       return static_cast<size_t>(std::max<int64_t>(ns, 0));
     }
-    const int width = static_cast<int>(std::bit_width(static_cast<uint64_t>(ns)));
+    const int width =
+        static_cast<int>(std::bit_width(static_cast<uint64_t>(ns)));
     const int shift = width - kBits - 1;
     return static_cast<size_t>((int64_t{shift} << kBits) + (ns >> shift));
   }

@@ -34,8 +34,8 @@ class LiveFile {
   Status follow_cut();
 
   UniqueFd fd_;
-  int64_t offset_ = 0;  // of what is read next
-  std::string rest_;    // read, and not taken yet
+  int64_t offset_ = 0;    // of what is read next
+  std::string rest_;      // read, and not taken yet
   bool in_line_ = false;  // what comes first is the end of a line
 };
 

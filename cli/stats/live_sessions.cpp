@@ -8,14 +8,12 @@
 namespace shp {
 namespace {
 
-constexpr int kTimeoutMs = 5000;
-
 // The pending file, where its process sees it (it may be in a container), else
 // where the same path leads from here.
 Result<LiveFile> open_pending(const SessionStatus& status,
                               LiveFile::From from) {
-  const std::string path = status.directory + "/" + status.file +
-                           std::string(kPendingSuffix);
+  const std::string path =
+      status.directory + "/" + status.file + std::string(kPendingSuffix);
   Result<LiveFile> file = LiveFile::open(
       "/proc/" + std::to_string(status.pid) + "/root" + path, from);
   return file ? std::move(file) : LiveFile::open(path, from);
@@ -24,8 +22,7 @@ Result<LiveFile> open_pending(const SessionStatus& status,
 }  // namespace
 
 void LiveSessions::meet(const SessionStatus& status, bool at_first) {
-  const std::string key =
-      std::to_string(status.pid) + " " + status.session_id;
+  const std::string key = std::to_string(status.pid) + " " + status.session_id;
   const auto [at, is_new] = followed_.try_emplace(key);
   Followed& followed = at->second;
   const uint64_t dropped_before =
@@ -76,23 +73,17 @@ void LiveSessions::forget_ended() {
   });
 }
 
-Status LiveSessions::look() {
-  const Result<DaemonStatus> status = query_daemon(socket_, kTimeoutMs);
-  if (!status) {
-    return tl::unexpected<Error>(status.error());
-  }
+void LiveSessions::look(const std::vector<SessionStatus>& recording) {
   const bool at_first = looked_ns_ == 0;
   const int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   seconds_ = static_cast<double>(now_ns - looked_ns_) / 1e9;
   forget_ended();
   for (auto& [key, followed] : followed_) {
-    followed.session.ended = true;  // unless the daemon still names it
+    followed.session.ended = true;  // unless a daemon still names it
     followed.session.new_spans = 0;
   }
-  for (const SessionStatus& session : status->sessions) {
-    if (!pid_ || session.pid == *pid_) {
-      meet(session, at_first);
-    }
+  for (const SessionStatus& session : recording) {
+    meet(session, at_first);
   }
   spans_.clear_numbers();
   marks_.clear_numbers();
@@ -104,7 +95,6 @@ Status LiveSessions::look() {
     shown_.push_back(followed.session);
   }
   looked_ns_ = now_ns;
-  return {};
 }
 
 }  // namespace shp

@@ -1,4 +1,4 @@
-// The sessions of one daemon, looked at again and again: what they recorded
+// The sessions of some daemons, looked at again and again: what they recorded
 // since the last look. What `shp top` shows.
 #pragma once
 
@@ -17,21 +17,18 @@
 namespace shp {
 
 struct LiveSession {
-  SessionStatus status;       // as the daemon last told
-  std::string problem;        // why its file cannot be read, empty when it can
-  uint64_t new_spans = 0;     // since the last look
+  SessionStatus status;    // as the daemon last told
+  std::string problem;     // why its file cannot be read, empty when it can
+  uint64_t new_spans = 0;  // since the last look
   uint64_t new_dropped = 0;
-  bool ended = false;         // since the last look
+  bool ended = false;  // since the last look
 };
 
 class LiveSessions {
  public:
-  // Only this process's when `pid` is given.
-  LiveSessions(std::string socket, std::optional<int64_t> pid)
-      : socket_(std::move(socket)), pid_(pid) {}
-
-  // Takes what is new. The first look only finds out where it is.
-  Status look();
+  // Takes what is new of these sessions: those that the daemons name now, each
+  // daemon's behind the other's. The first look only finds out where it is.
+  void look(const std::vector<SessionStatus>& recording);
 
   const std::vector<LiveSession>& sessions() const { return shown_; }
   const SpanStats& spans() const { return spans_; }
@@ -49,8 +46,6 @@ class LiveSessions {
   void read(Followed& followed);
   void forget_ended();
 
-  std::string socket_;
-  std::optional<int64_t> pid_;
   std::map<std::string, Followed> followed_;  // by pid and session id
   std::vector<LiveSession> shown_;
   SpanStats spans_;

@@ -83,9 +83,8 @@ std::vector<NameRow> SpanStats::rows() const {
       for (const auto& [number, here] : thread.names) {
         NameRow& row = rows[number];
         row.threads += here.count > 0 ? 1 : 0;
-        row.thread_share =
-            std::max(row.thread_share,
-                     static_cast<double>(here.covered_ns) / length);
+        row.thread_share = std::max(
+            row.thread_share, static_cast<double>(here.covered_ns) / length);
       }
     }
   }
@@ -94,8 +93,7 @@ std::vector<NameRow> SpanStats::rows() const {
     row.thread_share = std::min(row.thread_share, 1.0);
   }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns
-                                    : a.name < b.name;
+    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
   });
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/run/report.h"
+#include "cli/terminal_text.h"
 #include "common/jsonl/json_check.h"
 
 namespace shp {
@@ -30,22 +31,6 @@ std::string short_rate(uint64_t count, double seconds) {
   return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0);
 }
 
-std::string for_terminal(const std::string& name, size_t width) {
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
-  if (width == 0 || text.size() <= width) {
-    return text;
-  }
-  size_t end = width - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) {
-    --end;
-  }
-  return text.substr(0, end) + "...";
-}
-
 std::string short_duration(int64_t ns) {
   const auto value = static_cast<double>(ns);
   if (ns < 1000) {
@@ -55,20 +40,26 @@ std::string short_duration(int64_t ns) {
   const bool is_ms = !is_us && ns < 1'000'000'000;
   const double scaled = value / (is_us ? 1e3 : is_ms ? 1e6 : 1e9);
   const int digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
-  return fmt::format(
-      "{:.{}f} {}", scaled, digits, is_us ? "us" : is_ms ? "ms" : "s");
+  return fmt::format("{:.{}f} {}",
+                     scaled,
+                     digits,
+                     is_us   ? "us"
+                     : is_ms ? "ms"
+                             : "s");
 }
 
 void sort_rows(std::vector<NameRow>& rows, std::string_view column) {
   const auto by = [&](auto value) {
-    std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
-      return value(a) > value(b);
-    });
+    std::stable_sort(
+        rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+          return value(a) > value(b);
+        });
   };
   if (column == "name") {
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return a.name < b.name;
-    });
+    std::stable_sort(
+        rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+          return a.name < b.name;
+        });
   } else if (column == "self") {
     by([](const NameRow& row) { return row.self_ns; });
   } else if (column == "count") {
@@ -88,17 +79,25 @@ void sort_rows(std::vector<NameRow>& rows, std::string_view column) {
 
 std::string stats_table(const std::vector<NameRow>& rows,
                         const TableShape& shape) {
-  std::string out = fmt::format(
-      "{:>13} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}  {}\n",
-      "SPANS", "PER S", "P50", "P99", "MAX", "TOTAL", "SELF", "THREAD", "NAME");
+  std::string out =
+      fmt::format("{:>13} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}  {}\n",
+                  "SPANS",
+                  "PER S",
+                  "P50",
+                  "P99",
+                  "MAX",
+                  "TOTAL",
+                  "SELF",
+                  "THREAD",
+                  "NAME");
   const size_t shown = shape.most_rows == 0
                            ? rows.size()
                            : std::min(rows.size(), shape.most_rows);
   const size_t room =
-      shape.width == 0 ? 0
-                       : std::max(kShortestName,
-                                  shape.width - std::min(shape.width,
-                                                         kNumbersWidth));
+      shape.width == 0
+          ? 0
+          : std::max(kShortestName,
+                     shape.width - std::min(shape.width, kNumbersWidth));
   for (size_t i = 0; i < shown; ++i) {
     const NameRow& row = rows[i];
     out += fmt::format(

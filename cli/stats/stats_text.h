@@ -17,9 +17,9 @@ inline constexpr const char* kSortColumns[] = {
 void sort_rows(std::vector<NameRow>& rows, std::string_view column);
 
 struct TableShape {
-  double seconds = 0;   // that the rows stand for: for the rates
-  size_t most_rows = 0; // 0: all of them
-  size_t width = 0;     // of a line in characters, 0: whatever it needs
+  double seconds = 0;    // that the rows stand for: for the rates
+  size_t most_rows = 0;  // 0: all of them
+  size_t width = 0;      // of a line in characters, 0: whatever it needs
 };
 
 // A heading and a line each; the last says how many are not shown.
@@ -31,10 +31,6 @@ std::string stats_json(const std::vector<NameRow>& rows, double seconds);
 
 // How many a second, in at most eight characters: "12.5", "850", "1.23M".
 std::string short_rate(uint64_t count, double seconds);
-
-// No control characters, and at most `width` bytes (0: all) in whole code
-// points.
-std::string for_terminal(const std::string& name, size_t width);
 
 // "850 ns", "12.3 us", "4.56 ms", "1.20 s"
 std::string short_duration(int64_t ns);

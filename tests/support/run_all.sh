@@ -6,7 +6,7 @@
 # SHP_FUZZ_S  seconds for each fuzzer (default 10)
 # SHP_FUZZERS which of them search with libFuzzer (default: all)
 # SHP_SUITES  which of "plain asan asan-all tsan fuzz" to run (default: all but
-#             asan-all, which is every suite under ASan and UBSan: an hour)
+#             asan-all, which is every suite under ASan and UBSan)
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -76,7 +76,8 @@ asan() {
     suites build-asan --suite unit --suite fuzz --timeout-multiplier 4
 }
 
-# Not among the usual ones: it takes an hour on two cores.
+# Not among the usual ones: with the build it takes some twenty minutes on two
+# cores.
 asan-all() {
   say "everything under ASan and UBSan"
   set_up_asan && suites build-asan --suite unit --suite fuzz \
