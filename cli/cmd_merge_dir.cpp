@@ -61,6 +61,9 @@ void show_progress(size_t done, size_t all) {
 }
 
 int run_merge(MergeArguments& arguments) {
+  if (arguments.options.torch_dir.empty()) {
+    arguments.options.torch_dir = arguments.options.host_dir;
+  }
   const Status parsed = parse_texts(arguments);
   if (!parsed) {
     return fail(parsed.error().message);
@@ -97,8 +100,8 @@ void add_merge_dir(CLI::App& app, int& status) {
       ->required();
   verb->add_option("--torch-dir",
                    options.torch_dir,
-                   "Whole Torch capture directory, above all ranks' traces")
-      ->required();
+                   "Whole Torch capture directory, above all ranks' traces; "
+                   "HOST_DIR where it is not given");
   CLI::Option* output_dir =
       verb->add_option("--output-dir",
                        options.output_dir,
@@ -123,7 +126,9 @@ void add_merge_dir(CLI::App& app, int& status) {
   verb->add_flag("--dry-run", options.dry_run, "Only say what would be done")
       ->excludes(combine);
   verb->add_flag("--json", arguments->json, "Report as one JSON object");
-  verb->footer("Example:\n  shp merge-dir out/ --torch-dir log/");
+  verb->footer(
+      "Example:\n  shp merge-dir out/ --torch-dir log/\n"
+      "  shp merge-dir log/    # host files in log/HOST_TRACE");
   verb->callback([arguments, &status] { status = run_merge(*arguments); });
 }
 

@@ -151,7 +151,7 @@ z.jsonl: matches no trace (pid 55, host host-a)
 
 class Usage(Merge):
     def test_wrong_usage_is_status_2(self):
-        for arguments in (["merge-dir"], ["merge-dir", self.host],
+        for arguments in (["merge-dir"],
                           ["merge-dir", self.host, "--torch-dir", self.torch,
                            "--clock-offset-ns", "1", "--clock-anchors-ns",
                            "[]"],

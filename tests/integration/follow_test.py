@@ -14,7 +14,7 @@ out = sys.argv[1]
 import os
 os.makedirs(out + "/one")
 def step():
-    return (torch.ones(8, 8) @ torch.ones(8, 8)).sum()
+    return (torch.ones(8, 8) @ torch.ones(8, 8)).norm()
 
 with profile(activities=[ProfilerActivity.CPU]) as p:
     step()
@@ -60,9 +60,12 @@ class Follow(Case):
             manifests = sorted(kept.glob("rank-3-*.closed.json"))
             self.assertEqual(len(manifests), count)
             self.assertEqual(json.loads(manifests[0].read_text())["rank"], 3)
-            merged = run([SHP, "merge-dir", self.out / place, "--torch-dir",
-                          self.out / place], env=clean_environment())
+            merged = run([SHP, "merge-dir", self.out / place, "--json"],
+                         env=clean_environment())
             self.assert_ok(merged)
+            spans = [t["spans"] for t in json.loads(merged.stdout)["traces"]]
+            self.assertEqual(len(spans), count)
+            self.assertTrue(all(spans), spans)
 
     def test_a_word_that_is_not_torch_is_a_line(self):
         result = run([self.python, "-c", "import json"],
