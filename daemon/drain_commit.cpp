@@ -61,8 +61,8 @@ void Drain::even_halves(RingHeader& ring) const {
 }
 
 void Drain::begin() {
-  finish_freeing();
   mend_blocks();
+  finish_freeing();
   note_baseline();
   base_.no_ring = mark().no_ring;
   base_.bad_name = mark().bad_name;
@@ -97,8 +97,8 @@ std::optional<Drain::Committed> Drain::committed(const ArenaView& arena,
 }
 
 void Drain::take_up(const Committed& from) {
-  finish_freeing();
   mend_blocks();
+  finish_freeing();
   const CommitRecord half = arena_.header().commit[commit_index_];
   lost_.outside = half.outside;
   lost_.unfinished = half.unfinished;
@@ -128,25 +128,6 @@ void Drain::take_up(const Committed& from) {
   }
 }
 
-// Rings whose freeing an earlier daemon died over.
-void Drain::finish_freeing() {
-  const uint32_t count = arena_.rings_in_use();
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!ring_at(i).exists) {
-      continue;
-    }
-    const RingHeader& shared = arena_.ring(i);
-    const bool done = shared.drained_session[commit_index_].load(
-                          std::memory_order_relaxed) == kRingDone;
-    if (shared.state.load(std::memory_order_acquire) == kReleased &&
-        (done || shared.tail.load(std::memory_order_acquire) == 0)) {
-      free_ring(i,
-                position_block(shared.drained[commit_index_].load(
-                    std::memory_order_relaxed)));
-    }
-  }
-}
-
 // Blocks that were marked left: by a commit that came to pass they are behind
 // the ring's position, by one that did not they are the ring's still.
 void Drain::mend_blocks() {
@@ -170,6 +151,26 @@ void Drain::mend_blocks() {
     sequence_of[i] = known[i] ? header.sequence : 0;
   }
   arena_.mend_blocks_left(sequence_of, known);
+}
+
+// Rings whose freeing an earlier daemon died over; after their blocks, which a
+// free ring no longer tells from another's.
+void Drain::finish_freeing() {
+  const uint32_t count = arena_.rings_in_use();
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!ring_at(i).exists) {
+      continue;
+    }
+    const RingHeader& shared = arena_.ring(i);
+    const bool done = shared.drained_session[commit_index_].load(
+                          std::memory_order_relaxed) == kRingDone;
+    if (shared.state.load(std::memory_order_acquire) == kReleased &&
+        (done || shared.tail.load(std::memory_order_acquire) == 0)) {
+      free_ring(i,
+                position_block(shared.drained[commit_index_].load(
+                    std::memory_order_relaxed)));
+    }
+  }
 }
 
 // ---- commits ----------------------------------------------------------------

@@ -260,9 +260,10 @@ void SessionThread::note_facts() {
   SessionFacts& facts = session_.facts();
   facts.written_spans.store(writer_.spans(), std::memory_order_relaxed);
   facts.file_bytes.store(file_.size(), std::memory_order_relaxed);
-  facts.blocks_used.store(
-      arena_->header().blocks_used.load(std::memory_order_relaxed),
-      std::memory_order_relaxed);
+  const auto used = static_cast<int32_t>(
+      arena_->header().blocks_used.load(std::memory_order_relaxed));
+  facts.blocks_used.store(static_cast<uint64_t>(std::max(used, 0)),
+                          std::memory_order_relaxed);
   if (round_began_ns_ >= next_facts_ns_) {
     next_facts_ns_ = round_began_ns_ + kSecond;
     facts.dropped_spans.store(drain_->losses().sum(),

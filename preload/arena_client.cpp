@@ -179,10 +179,13 @@ bool create_arena(uint64_t memory_bytes, ClientArena& out) noexcept {
 
 // The hint starts the search where the daemon freed last, so a quiet program
 // goes round in a few warm blocks. `blocks_used` saves a full pool's writers
-// from searching it all for every span that they drop.
+// from searching it all for every span that they drop. The daemon may count a
+// block down before its claim counts it up, so it is below zero at times.
 uint32_t BlockPool::try_claim(uint32_t ring) noexcept {
   const uint32_t limit = claimable.load(std::memory_order_relaxed);
-  if (header->blocks_used.load(std::memory_order_relaxed) >= limit) {
+  const auto used =
+      static_cast<int32_t>(header->blocks_used.load(std::memory_order_relaxed));
+  if (used >= static_cast<int32_t>(limit)) {
     return kNoBlock;
   }
   const uint32_t hint = header->free_hint.load(std::memory_order_relaxed);
@@ -238,9 +241,9 @@ uint32_t BlockPool::claim(uint32_t ring) noexcept {
       return kNoBlock;
     }
   }
-  const uint32_t used =
-      header->blocks_used.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (used >= wake_level) {
+  const auto used = static_cast<int32_t>(
+      header->blocks_used.fetch_add(1, std::memory_order_relaxed) + 1);
+  if (used >= static_cast<int32_t>(wake_level)) {
     wake_daemon();
   }
   return index;

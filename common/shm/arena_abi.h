@@ -183,7 +183,8 @@ struct ArenaHeader {
   // Set by the library's destructor at an ordinary exit. Relaxed.
   std::atomic<uint32_t> exiting;
   // Blocks not free, as the client counts them up and the daemon down. Relaxed:
-  // a hint for waking and for the pool's fill level, not an authority.
+  // a hint for waking and for the pool's fill level, not an authority; read as
+  // signed, since a block may be counted down before it was counted up.
   std::atomic<uint32_t> blocks_used;
   // Losses that belong to no ring: spans of threads that could get none.
   std::atomic<uint64_t> lost_no_ring;
