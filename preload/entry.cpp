@@ -44,8 +44,8 @@ namespace recorder = shp::recorder;
 // end was an orderly one.
 [[gnu::destructor]] void on_unload() {
   if (recorder::g_wiped.gate.load(std::memory_order_relaxed) != nullptr) {
-    recorder::g_process.arena->header->exiting.store(1,
-                                                     std::memory_order_relaxed);
+    recorder::running_arena().header->exiting.store(1,
+                                                    std::memory_order_relaxed);
   }
 }
 

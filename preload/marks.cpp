@@ -53,7 +53,7 @@ void write_counter(uint32_t name, uint32_t generation, double value) noexcept {
 
 void refuse_mark() noexcept {
   if (recording() != 0) {
-    g_process.arena->header->lost_marks.fetch_add(1, std::memory_order_relaxed);
+    running_arena().header->lost_marks.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

@@ -70,6 +70,14 @@ struct Process {
 extern ForkWiped g_wiped;
 extern Process g_process;
 
+// The arena behind a gate that a relaxed load found set. For slow paths: the
+// acquire is what orders the arena's memory and `serial` for a thread that has
+// no ring in it yet (no instruction on x86, one on aarch64).
+inline ClientArena& running_arena() noexcept {
+  static_cast<void>(g_wiped.gate.load(std::memory_order_acquire));
+  return *g_process.arena;
+}
+
 // intern_c_name's cache: pointers seen, and the registry's text of each.
 struct CachedName {
   const char* pointer;

@@ -179,7 +179,7 @@ SpanId begin_with_args(uint32_t name,
   enter(state);
   if (index >= kOpenSlots || json.size() > kMaxArgsBytes ||
       !keep_args(state, index, json)) {
-    g_process.arena->header->bad_args.fetch_add(1, std::memory_order_relaxed);
+    running_arena().header->bad_args.fetch_add(1, std::memory_order_relaxed);
   }
   leave(state);
   return id;

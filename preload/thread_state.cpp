@@ -121,7 +121,7 @@ ThreadState* map_state() {
 }
 
 bool open_ring(ThreadState& state, uint32_t generation) {
-  ClientArena& arena = *g_process.arena;
+  ClientArena& arena = running_arena();
   const uint32_t index = claim_ring(arena);
   if (index == kNoBlock) {
     return false;
@@ -199,7 +199,7 @@ void on_thread_exit(void* value) {
 
 ThreadState* ready_state(uint32_t generation, Loss loss) noexcept {
   ThreadState* state = t_state;
-  ArenaHeader& header = *g_process.arena->header;
+  ArenaHeader& header = *running_arena().header;
   auto& without_ring =
       loss == Loss::kMark ? header.lost_marks : header.lost_no_ring;
   if (state == &g_under_construction) {
@@ -234,8 +234,8 @@ ThreadState* ready_state(uint32_t generation, Loss loss) noexcept {
 
 SpanId refuse_name() noexcept {
   if (recording() != 0) {
-    g_process.arena->header->lost_bad_name.fetch_add(1,
-                                                     std::memory_order_relaxed);
+    running_arena().header->lost_bad_name.fetch_add(1,
+                                                    std::memory_order_relaxed);
   }
   return kNotRecorded;
 }

@@ -145,7 +145,7 @@ constinit KeyTable<KnownHandle, 65536> g_handles{};
 constinit std::atomic<uint64_t> g_last_key{};
 
 void lose_span() noexcept {
-  recorder::g_process.arena->header->lost_no_ring.fetch_add(
+  recorder::running_arena().header->lost_no_ring.fetch_add(
       1, std::memory_order_relaxed);
 }
 
@@ -212,7 +212,7 @@ void start_range(uint32_t generation,
     return;
   }
   if (json.size() > kMostRangeArgs) {
-    recorder::g_process.arena->header->bad_args.fetch_add(
+    recorder::running_arena().header->bad_args.fetch_add(
         1, std::memory_order_relaxed);
     json = {};
   }

@@ -67,7 +67,7 @@ PyObject* log_text(PyObject*,
 
 PyObject* count_bad_args(PyObject*, PyObject* reason) noexcept {
   if (recorder::recording() != 0 && is_a(reason, kTypeIsStr)) {
-    recorder::g_process.arena->header->bad_args.fetch_add(
+    recorder::running_arena().header->bad_args.fetch_add(
         1, std::memory_order_relaxed);
     spans().bad_args.note(Text(reason).view());
   }
