@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/terminal_text.h"
 #include "cli/trace/export.h"
 
 namespace shp {
@@ -18,11 +19,11 @@ int run_export(const ExportOptions& options) {
   const Result<ExportReport> report =
       export_trace(options.inputs, options.output);
   if (!report) {
-    std::fprintf(stderr, "shp export: %s\n", report.error().message.c_str());
+    say_error("export", report.error().message);
     return 1;
   }
   for (const std::string& warning : report->warnings) {
-    std::fprintf(stderr, "shp export: warning: %s\n", warning.c_str());
+    say_error("export", "warning: " + warning);
   }
   const std::string marks = report->marks == 0
                                 ? std::string()

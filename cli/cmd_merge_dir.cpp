@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/terminal_text.h"
 #include "cli/trace/merge_report.h"
 
 namespace shp {
@@ -22,7 +23,7 @@ struct MergeArguments {
 };
 
 int fail(const std::string& message) {
-  std::fprintf(stderr, "shp merge-dir: %s\n", message.c_str());
+  say_error("merge-dir", message);
   return 1;
 }
 

@@ -19,6 +19,7 @@
 #include "cli/run/preloadable.h"
 #include "cli/run/private_daemon.h"
 #include "cli/run/report.h"
+#include "cli/terminal_text.h"
 #include "common/base/clock.h"
 #include "common/jsonl/line_reader.h"
 #include "common/protocol/socket_path.h"
@@ -54,7 +55,7 @@ struct RunOptions {
 };
 
 int fail(const std::string& message, int status = kOwnFailure) {
-  fmt::print(stderr, "shp run: {}\n", message);
+  say_error("run", message);
   return status;
 }
 

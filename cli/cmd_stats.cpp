@@ -11,6 +11,7 @@
 #include "cli/stats/counter_stats.h"
 #include "cli/stats/stats_text.h"
 #include "cli/stats/table_options.h"
+#include "cli/terminal_text.h"
 #include "cli/trace/find_files.h"
 #include "cli/trace/host_reader.h"
 #include "common/jsonl/json_check.h"
@@ -152,7 +153,7 @@ void print_groups(const std::vector<std::unique_ptr<Group>>& groups,
 int run_stats(const StatsOptions& options) {
   const auto paths = list_host_files(options.inputs);
   if (!paths) {
-    fmt::print(stderr, "shp stats: {}\n", paths.error().message);
+    say_error("stats", paths.error().message);
     return 1;
   }
   std::vector<std::unique_ptr<Group>> groups;
@@ -162,7 +163,7 @@ int run_stats(const StatsOptions& options) {
     }
     const Status state = read_file(path, *groups.back());
     if (!state) {
-      fmt::print(stderr, "shp stats: {}\n", state.error().message);
+      say_error("stats", state.error().message);
       return 1;
     }
   }

@@ -62,11 +62,11 @@ void print_table(const std::string& socket, const DaemonStatus& status) {
 int show_status(const StatusOptions& options) {
   const Result<FoundDaemons> found = find_daemons(options.socket, kTimeoutMs);
   if (!found) {
-    fmt::print(stderr, "shp status: {}\n", for_terminal(found.error().message));
+    say_error("status", found.error().message);
     return 1;
   }
   for (const std::string& problem : found->problems) {
-    fmt::print(stderr, "shp status: {}\n", for_terminal(problem));
+    say_error("status", problem);
   }
   for (const FoundDaemon& daemon : found->daemons) {
     if (options.json) {

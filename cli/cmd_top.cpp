@@ -182,7 +182,7 @@ std::vector<SessionStatus> sessions_of(const FoundDaemons& found,
 int run_top(const TopOptions& options) {
   Result<FoundDaemons> found = find_daemons(options.socket, kTimeoutMs);
   if (!found) {
-    fmt::print(stderr, "shp top: {}\n", for_terminal(found.error().message));
+    say_error("top", found.error().message);
     return 1;
   }
   LiveSessions live;

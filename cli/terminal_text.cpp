@@ -1,6 +1,9 @@
 #include "cli/terminal_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 
 namespace shp {
 namespace {
@@ -39,6 +42,10 @@ std::string for_terminal(std::string_view text, size_t width) {
     --end;
   }
   return safe.substr(0, end) + std::string(kEllipsis.substr(0, width));
+}
+
+void say_error(std::string_view verb, std::string_view message) {
+  fmt::print(stderr, "shp {}: {}\n", verb, for_terminal(message));
 }
 
 }  // namespace shp

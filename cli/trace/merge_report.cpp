@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/terminal_text.h"
 #include "common/jsonl/json_check.h"
 
 namespace shp {
@@ -35,11 +36,13 @@ std::string plural(size_t count, const char* what) {
 
 std::string trace_line(const TraceReport& trace, bool dry_run) {
   if (trace.outcome == TraceOutcome::kSkipped) {
-    return fmt::format("{}: skipped: {}\n", trace.name, trace.reason);
+    return fmt::format("{}: skipped: {}\n",
+                       for_terminal(trace.name),
+                       for_terminal(trace.reason));
   }
   return fmt::format(
       "{}: {}{}{} from {}, {}\n",
-      trace.name,
+      for_terminal(trace.name),
       dry_run ? "would put in " : "",
       plural(trace.spans, "span"),
       trace.marks > 0 ? " and " + plural(trace.marks, "mark") : std::string(),
@@ -141,9 +144,9 @@ std::string report_lines(const MergeReport& report, bool dry_run) {
   for (const HostReport& host : report.hosts) {
     if (!host.used && host.problem.empty()) {
       out += fmt::format("{}: matches no trace (pid {}, host {})\n",
-                         host.path,
+                         for_terminal(host.path),
                          host.pid,
-                         host.hostname);
+                         for_terminal(host.hostname));
     }
   }
   return out;

@@ -122,6 +122,20 @@ z.jsonl: matches no trace (pid 55, host host-a)
                     "one.jsonl: matches no trace (pid 7, host host-a)\n",
                     f"{ERROR}no trace got any spans\n")
 
+    def test_names_of_files_and_hosts_move_no_cursor(self):
+        """Seen to fail while they went to the terminal as they were."""
+        self.put("a\x1b[2J\u009b1m.json", trace(9))
+        self.put("cut\x1b]0;x\x07.json", b"")
+        made = session()
+        made.hostname = "evil\x1b[31m"
+        self.put_host(made=made)
+        result = self.merge()
+        said = result.stdout + result.stderr
+        self.assertIn("a?[2J?1m.json: skipped: no host file of pid 9\n", said)
+        self.assertIn("cut?]0;x?.json: byte 0: file is empty\n", said)
+        self.assertIn("(pid 7, host evil?[31m)\n", said)
+        self.assertNotRegex(said, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
     def test_json_says_the_same_to_programs(self):
         self.put("a.json", trace(more=[
             {"ph": "X", "cat": "shp", "name": "old", "pid": 7, "tid": 1,
